@@ -42,8 +42,11 @@ enum { CREWS = 1 };
 enum { CREW = 0 };
 
 /* How B is stored: f32, or one of panel_narrow.h.
- * legal: 0 1 2 3 */
+ * legal: 0 1 2 3 4 */
 enum { WEIGHTS = 0 };
+/* Steps of the depth that share a scale, of integers; 0: all of them. DEPTH_BLOCK is a multiple of it, and of 8.
+ * legal: 0 8 16 32 64 128 256 512 1024 */
+enum { SCALE_GROUP = 0 };
 
 typedef struct Gemm {
   const float *a, *b, *scales, *addend;
@@ -100,6 +103,13 @@ SIMD_FUNCTION void finish_block(const Gemm *g, const PanelRow *sums, int64_t fir
   }
 }
 
+/* Of the panel's columns, from step k on; NULL: there are none. */
+static inline const float *scales_at(const Gemm *g, int64_t panel, int64_t k) {
+  if (!narrow_is_scaled(WEIGHTS)) return NULL;
+  const float *scales = g->scales + panel * narrow_scale_floats(SCALE_GROUP, g->k, VECTORS);
+  return SCALE_GROUP ? scales + k / SCALE_GROUP * VECTORS * LANES : scales;
+}
+
 /* Rows first .. first + rows of one panel, over `depth` steps from k. */
 SIMD_FUNCTION void block(const Gemm *g, int64_t panel, int64_t k, int64_t depth, int64_t first, int rows) {
   PanelRow sums[PANEL_ROWS];
@@ -109,11 +119,12 @@ SIMD_FUNCTION void block(const Gemm *g, int64_t panel, int64_t k, int64_t depth,
   if (k) tile_from_c(g, tile, first, rows, column);
   panel_load_sums(sums, k ? tile : NULL, rows, VECTORS);
   const float *a = g->a + first * g->a_row + k * g->a_depth;
-  const float *b = g->b + (panel * g->k + k) * VECTORS * weight_floats(WEIGHTS);
+  const float *b = g->b + panel * narrow_floats(WEIGHTS, g->k, VECTORS) + narrow_floats(WEIGHTS, k, VECTORS);
   if (WEIGHTS == WEIGHTS_F32)
     panel_multiply(sums, rows, VECTORS, a, g->a_row, g->a_depth, b, depth);
   else
-    narrow_multiply(WEIGHTS, sums, rows, VECTORS, a, g->a_row, g->a_depth, b, g->scales + column, depth);
+    narrow_multiply(WEIGHTS, SCALE_GROUP, sums, rows, VECTORS, a, g->a_row, g->a_depth, b, scales_at(g, panel, k),
+                    depth);
   if (last && column + VECTORS * LANES <= g->n) {
     finish_block(g, sums, first, rows, column);
     return;
@@ -149,14 +160,13 @@ static void panel_rows(const Gemm *g, int64_t panel, int64_t begin, int64_t end,
 SIMD_FUNCTION void row_group(const Gemm *g, int64_t panel, int panels) {
   PanelRow sums[PANEL_ROWS];
   _Alignas(64) float tile[GROUP * VECTORS * LANES];
-  int64_t stride = g->k * VECTORS * weight_floats(WEIGHTS);
+  int64_t stride = narrow_floats(WEIGHTS, g->k, VECTORS);
   const float *b = g->b + panel * stride;
   panel_load_sums(sums, NULL, panels, VECTORS);
   if (WEIGHTS == WEIGHTS_F32)
     panel_multiply_row(sums, panels, VECTORS, g->a, g->a_depth, b, stride, g->k);
   else
-    narrow_multiply_row(WEIGHTS, sums, panels, VECTORS, g->a, g->a_depth, b, g->k * VECTORS,
-                        g->scales + panel * VECTORS * LANES, g->k);
+    narrow_multiply_row(WEIGHTS, SCALE_GROUP, sums, panels, VECTORS, g->a, g->a_depth, b, scales_at(g, panel, 0), g->k);
   panel_store_sums(tile, sums, panels, VECTORS);
   for (int p = 0; p < panels; p++) tile_to_c(g, tile + p * VECTORS * LANES, 0, 1, (panel + p) * VECTORS * LANES, true);
 }
@@ -185,15 +195,14 @@ static Gemm at_batch(const Gemm *all, int64_t index, int64_t rank, const int64_t
   for (int64_t axis = rank - 1; axis >= 0; axis--) {
     int64_t i = index % dims[axis];
     g.a += i * a_batch[axis];
-    g.b += i * b_batch[axis] / LANES * weight_floats(WEIGHTS);
+    g.b += i * b_batch[axis];
     index /= dims[axis];
   }
   return g;
 }
 
-/* a: [batch][m][k] by its strides. b: panels of [k][VECTORS][LANES] that cover n columns; of WEIGHTS_I8 there is one
- * matrix, and scales are those of the columns. c: [batch][m][n], rows c_row
- * apart, at least n. */
+/* a: [batch][m][k] by its strides. b: panels of [k][VECTORS][LANES] that cover n columns; of other WEIGHTS than f32
+ * there is one matrix, as panel_narrow.h has it, with its scales. c: [batch][m][n], rows c_row apart, at least n. */
 static void gemm_packed(const Team *team, const float *a, const float *b, const float *addend, float *c, float scale,
                         float addend_scale, int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_depth,
                         int64_t addend_row, int64_t c_row, int64_t batch_rank, const int64_t *batch_dims,

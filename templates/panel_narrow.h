@@ -1,15 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Panels of weights that are stored in fewer bits than they are multiplied in: where memory holds a product up, half or
- * a quarter of the bytes is what counts. An element is widened to the f32 number that it stands for, in the register
- * that a load would have filled, so sums are bit for bit those of a panel of these f32 numbers (panel.h).
+ * Panels of weights that are stored in fewer bits than they are multiplied in: where memory holds a product up, half to
+ * an eighth of the bytes is what counts. An element becomes f32 in a register, exactly; products and sums are of f32.
  *
  *   WEIGHTS_BF16  the upper half of an f32
  *   WEIGHTS_F16   IEEE 754 binary16
- *   WEIGHTS_I8    s8, times the scale of its column, rounded once
+ *   WEIGHTS_I8    s8: an integer times a scale
+ *   WEIGHTS_I4    the same of 4 bits, -8..7
  *
- * A panel is passed as a pointer to floats: a vector of weights takes `weight_floats` floats. `type`, `rows`, `vectors`
- * and `parts` must be constants once inlined.
+ * Of floats the sums are bit for bit those of a panel of the same numbers in f32 (panel.h). Of integers the steps of
+ * the depth that share a scale, `group` of them, are summed up first, from 0 and in order; one multiply-add by their
+ * scale then adds that sum. So the result depends on no blocking of rows and panels, either; and an element costs no
+ * multiplication by its scale.
+ *
+ * A panel is [depth / steps][vectors][LANES] words of 32 bits with that many consecutive steps of a column in each, the
+ * first one in the lowest bits: of bf16 two, which cost a load and an instruction each, of I4 eight. F16 and I8 are
+ * [depth][vectors][LANES], because CPUs widen those as they load them. It is passed as a pointer to floats. Its scales
+ * are [groups][vectors][LANES] floats.
+ *
+ * `type`, `group`, `rows`, `vectors` and `parts` must be constants once inlined.
  */
 #ifndef PANEL_NARROW_H
 #define PANEL_NARROW_H
@@ -17,114 +26,223 @@
 #include "half.h"
 #include "panel.h"
 
-enum { WEIGHTS_F32, WEIGHTS_BF16, WEIGHTS_F16, WEIGHTS_I8 };
+enum { WEIGHTS_F32, WEIGHTS_BF16, WEIGHTS_F16, WEIGHTS_I8, WEIGHTS_I4 };
 
-/* Floats that a vector of weights takes; LANES is a multiple of 4. */
-static inline int64_t weight_floats(int type) {
-  return type == WEIGHTS_F32 ? LANES : type == WEIGHTS_I8 ? LANES / 4 : LANES / 2;
+/* Steps of the depth that share a word. A slice of a panel begins with a word. */
+enum { NARROW_STEPS = 8 }; /* the most */
+static inline int narrow_steps(int type) { return type == WEIGHTS_BF16 ? 2 : type == WEIGHTS_I4 ? NARROW_STEPS : 1; }
+
+/* Floats that `depth` steps of a panel take; LANES is a multiple of 4. */
+static inline int64_t narrow_floats(int type, int64_t depth, int64_t vectors) {
+  int64_t words = ceil_div(depth, narrow_steps(type)) * vectors * LANES;
+  return type == WEIGHTS_F16 ? words / 2 : type == WEIGHTS_I8 ? words / 4 : words;
+}
+
+static inline bool narrow_is_scaled(int type) { return type == WEIGHTS_I8 || type == WEIGHTS_I4; }
+
+/* Floats of a panel's scales. group: 0: all of the depth has one. */
+static inline int64_t narrow_scale_floats(int group, int64_t depth, int64_t vectors) {
+  return (group ? ceil_div(depth, group) : 1) * vectors * LANES;
 }
 
 typedef uint8_t narrow_bytes __attribute__((vector_size(LANES), aligned(1), may_alias));
 typedef int8_t narrow_signed __attribute__((vector_size(LANES)));
 typedef uint16_t narrow_halves __attribute__((vector_size(2 * LANES), aligned(2), may_alias));
-typedef uint32_t narrow_words __attribute__((vector_size(4 * LANES)));
+typedef uint32_t narrow_words __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef int32_t narrow_integers __attribute__((vector_size(4 * LANES)));
-typedef float narrow_floats __attribute__((vector_size(4 * LANES)));
+typedef float narrow_floats_of __attribute__((vector_size(4 * LANES)));
 
-SIMD_FUNCTION vec widen_bf16(const void *p) {
-  narrow_words wide = __builtin_convertvector(*(const narrow_halves *)p, narrow_words) << 16;
-  return (narrow_floats)wide;
+SIMD_FUNCTION vec widen_bf16(const float *p, int64_t i) {
+  narrow_words words = *(const narrow_words *)p;
+  words = i ? words & 0xffff0000u : words << 16;
+  return (narrow_floats_of)words;
 }
 
 /* Compilers know the loop as an instruction where the CPU has one. */
-SIMD_FUNCTION vec widen_f16(const void *p) {
-  narrow_halves halves = *(const narrow_halves *)p;
-  narrow_floats wide = {0};
+SIMD_FUNCTION vec widen_f16(const float *p) {
+  narrow_halves halves = *(const narrow_halves *)(const void *)p;
+  narrow_floats_of wide = {0};
 #pragma clang loop unroll(full)
   for (int i = 0; i < LANES; i++) wide[i] = f16_to_f32(halves[i]);
   return wide;
 }
 
-SIMD_FUNCTION vec widen_i8(const void *p) {
-  narrow_signed bytes = (narrow_signed)(*(const narrow_bytes *)p);
-  return __builtin_convertvector(__builtin_convertvector(bytes, narrow_integers), narrow_floats);
+SIMD_FUNCTION vec widen_i8(const float *p) {
+  narrow_signed bytes = (narrow_signed)(*(const narrow_bytes *)(const void *)p);
+  return __builtin_convertvector(__builtin_convertvector(bytes, narrow_integers), narrow_floats_of);
 }
 
-/* Vector `at` of a panel. scale: of its columns, of WEIGHTS_I8. */
-SIMD_FUNCTION vec narrow_load(int type, const float *panel, int64_t at, vec scale) {
-  const float *p = panel + at * weight_floats(type);
-  if (type == WEIGHTS_BF16) return widen_bf16(p);
-  if (type == WEIGHTS_F16) return widen_f16(p);
-  return vmul(widen_i8(p), scale);
+SIMD_FUNCTION vec widen_i4(const float *p, int64_t i) {
+  narrow_integers up = (narrow_integers)(*(const narrow_words *)p << (uint32_t)(28 - 4 * i));
+  return __builtin_convertvector(up >> 28, narrow_floats_of);
 }
 
-SIMD_FUNCTION void narrow_scales(int type, vec *scale, const float *scales, int vectors) {
+/* Vector v of step i of the words at p. */
+SIMD_FUNCTION vec narrow_load(int type, const float *p, int64_t i, int v) {
+  if (type == WEIGHTS_BF16) return widen_bf16(p + v * LANES, i);
+  if (type == WEIGHTS_I4) return widen_i4(p + v * LANES, i);
+  return type == WEIGHTS_F16 ? widen_f16(p + v * LANES / 2) : widen_i8(p + v * LANES / 4);
+}
+
+/* ---- sums of unscaled elements ---- */
+
+/* Step i of the words at p, which is step k of A. With several rows the registers are full of sums, so words are loaded
+ * again for each step. */
+SIMD_FUNCTION void narrow_step(int type, PanelRow *sums, int rows, int vectors, const float *const *at, int64_t k,
+                               int64_t a_depth, const float *p, int64_t i) {
+  PanelRow b;
+  if (rows > 1 && narrow_steps(type) > 1) p = vapart(p);
 #pragma clang loop unroll(full)
-  for (int v = 0; v < vectors; v++) scale[v] = type == WEIGHTS_I8 ? vload(scales + v * LANES) : vzero();
+  for (int v = 0; v < vectors; v++) b[v] = narrow_load(type, p, i, v);
+#pragma clang loop unroll(full)
+  for (int m = 0; m < rows; m++) {
+    vec x = vbroadcast_load(at[m] + (k + i) * a_depth);
+#pragma clang loop unroll(full)
+    for (int v = 0; v < vectors; v++) sums[m][v] = vfma(sums[m][v], x, b[v]);
+  }
 }
 
-/* As panel_multiply(). scales: [vectors][LANES] of the panel, of WEIGHTS_I8. */
-SIMD_FUNCTION void narrow_multiply(int type, PanelRow *sums, int rows, int vectors, const float *a, int64_t a_row,
-                                   int64_t a_depth, const float *panel, const float *scales, int64_t depth) {
-  PanelRow scale;
-  narrow_scales(type, scale, scales, vectors);
+/* Steps of a last word that is not full: the compiler shall see that of two there is at most one. */
+static inline int64_t narrow_left(int type, int64_t left) {
+  return narrow_steps(type) == 1 ? 0 : narrow_steps(type) == 2 ? left == 1 : left;
+}
+
+SIMD_FUNCTION void narrow_sums(int type, PanelRow *sums, int rows, int vectors, const float *a, int64_t a_row,
+                               int64_t a_depth, const float *panel, int64_t depth) {
+  const int steps = narrow_steps(type);
   const float *at[PANEL_ROWS];
   panel_rows_at(at, rows, a, a_row);
+  int64_t whole = depth / steps * steps;
 #pragma clang loop unroll_count(DEPTH_STEPS)
-  for (int64_t k = 0; k < depth; k++) {
-    PanelRow b;
+  for (int64_t k = 0; k < whole; k += steps) {
+    const float *p = panel + narrow_floats(type, k, vectors);
 #pragma clang loop unroll(full)
-    for (int v = 0; v < vectors; v++) b[v] = narrow_load(type, panel, k * vectors + v, scale[v]);
-#pragma clang loop unroll(full)
-    for (int m = 0; m < rows; m++) {
-      vec x = vbroadcast_load(at[m] + k * a_depth);
-#pragma clang loop unroll(full)
-      for (int v = 0; v < vectors; v++) sums[m][v] = vfma(sums[m][v], x, b[v]);
-    }
+    for (int i = 0; i < steps; i++) narrow_step(type, sums, rows, vectors, at, k, a_depth, p, i);
   }
+  const float *last = panel + narrow_floats(type, whole, vectors);
+  for (int64_t i = 0; i < narrow_left(type, depth - whole); i++)
+    narrow_step(type, sums, rows, vectors, at, whole, a_depth, last, steps == 2 ? 0 : i);
 }
 
-/* As panel_multiply_row(): the scales of the panels follow each other. panel_stride: in vectors. */
-SIMD_FUNCTION void narrow_multiply_row(int type, PanelRow *sums, int panels, int vectors, const float *a,
-                                       int64_t a_depth, const float *panel, int64_t panel_stride, const float *scales,
-                                       int64_t depth) {
+/* One row against several panels at once; panel_stride: in floats. */
+SIMD_FUNCTION void narrow_sums_row(int type, PanelRow *sums, int panels, int vectors, const float *a, int64_t a_depth,
+                                   const float *panel, int64_t panel_stride, int64_t depth) {
+  const int steps = narrow_steps(type);
+  int64_t whole = depth / steps * steps;
 #pragma clang loop unroll_count(TWO_OPERANDS ? 1 : 2)
-  for (int64_t k = 0; k < depth; k++) {
-    vec x = vbroadcast_load(a + k * a_depth);
+  for (int64_t k = 0; k < whole; k += steps) {
+    const float *p = panel + narrow_floats(type, k, vectors);
 #pragma clang loop unroll(full)
-    for (int p = 0; p < panels; p++) {
+    for (int i = 0; i < steps; i++) {
 #pragma clang loop unroll(full)
-      for (int v = 0; v < vectors; v++) {
-        vec scale = type == WEIGHTS_I8 ? vload(scales + (p * vectors + v) * LANES) : vzero();
-        sums[p][v] = vfma(sums[p][v], x, narrow_load(type, panel, p * panel_stride + k * vectors + v, scale));
-      }
+      for (int q = 0; q < panels; q++) narrow_step(type, sums + q, 1, vectors, &a, k, a_depth, p + q * panel_stride, i);
     }
+  }
+  const float *last = panel + narrow_floats(type, whole, vectors);
+  for (int64_t i = 0; i < narrow_left(type, depth - whole); i++) {
+#pragma clang loop unroll(full)
+    for (int q = 0; q < panels; q++)
+      narrow_step(type, sums + q, 1, vectors, &a, whole, a_depth, last + q * panel_stride, steps == 2 ? 0 : i);
   }
 }
 
-/* As panel_multiply_split(). */
-SIMD_FUNCTION void narrow_multiply_split(int type, vec *sums, int parts, int vectors, const float *a,
-                                         const float *panel, const float *scales, int64_t depth) {
-  PanelRow partial[PANEL_ROWS], scale;
-  narrow_scales(type, scale, scales, vectors);
+/* As panel_multiply_split(), without adding the parts up. */
+SIMD_FUNCTION void narrow_sums_split(int type, PanelRow *partial, int parts, int vectors, const float *a,
+                                     const float *panel, int64_t depth) {
+  const int steps = narrow_steps(type) > parts ? narrow_steps(type) : parts;
+  int64_t whole = depth / steps * steps;
+  for (int64_t k = 0; k < whole; k += steps) {
 #pragma clang loop unroll(full)
-  for (int i = 0; i < parts; i++) {
-#pragma clang loop unroll(full)
-    for (int v = 0; v < vectors; v++) partial[i][v] = i ? vzero() : sums[v];
-  }
-  int64_t whole = depth / parts * parts;
-  for (int64_t k = 0; k < whole; k += parts) {
-#pragma clang loop unroll(full)
-    for (int i = 0; i < parts; i++) {
-      vec x = panel_element(a + k, i, parts);
+    for (int i = 0; i < steps; i++) {
+      vec x = panel_element(a + k, i, steps);
+      const int within = i % narrow_steps(type);
+      const float *p = panel + narrow_floats(type, k + i - within, vectors);
 #pragma clang loop unroll(full)
       for (int v = 0; v < vectors; v++)
-        partial[i][v] = vfma(partial[i][v], x, narrow_load(type, panel, (k + i) * vectors + v, scale[v]));
+        partial[i % parts][v] = vfma(partial[i % parts][v], x, narrow_load(type, p, within, v));
     }
   }
-  const float *rest = panel + whole * vectors * weight_floats(type);
-  narrow_multiply(type, partial, 1, vectors, a + whole, 0, 1, rest, scales, depth - whole);
-  panel_add_parts(sums, partial, parts, vectors);
+  const float *rest = panel + narrow_floats(type, whole, vectors);
+  narrow_sums(type, partial, 1, vectors, a + whole, 0, 1, rest, depth - whole);
+}
+
+/* ---- products ---- */
+
+SIMD_FUNCTION void narrow_zeros(PanelRow *sums, int rows, int vectors) {
+#pragma clang loop unroll(full)
+  for (int m = 0; m < rows; m++) {
+#pragma clang loop unroll(full)
+    for (int v = 0; v < vectors; v++) sums[m][v] = vzero();
+  }
+}
+
+/* sums += scale * group's */
+SIMD_FUNCTION void narrow_add_scaled(PanelRow *sums, const PanelRow *of_group, int rows, int vectors,
+                                     const float *scales, int64_t scales_row) {
+#pragma clang loop unroll(full)
+  for (int m = 0; m < rows; m++) {
+#pragma clang loop unroll(full)
+    for (int v = 0; v < vectors; v++)
+      sums[m][v] = vfma(sums[m][v], of_group[m][v], vload(scales + m * scales_row + v * LANES));
+  }
+}
+
+/* Steps of the group that begins at step k. */
+static inline int64_t narrow_group(int group, int64_t k, int64_t depth) {
+  return group ? min_i64(group, depth - k) : depth;
+}
+
+/* As panel_multiply(). */
+SIMD_FUNCTION void narrow_multiply(int type, int group, PanelRow *sums, int rows, int vectors, const float *a,
+                                   int64_t a_row, int64_t a_depth, const float *panel, const float *scales,
+                                   int64_t depth) {
+  if (!narrow_is_scaled(type)) {
+    narrow_sums(type, sums, rows, vectors, a, a_row, a_depth, panel, depth);
+    return;
+  }
+  for (int64_t k = 0, count; k < depth; k += count, scales += vectors * LANES) {
+    PanelRow of_group[PANEL_ROWS];
+    count = narrow_group(group, k, depth);
+    narrow_zeros(of_group, rows, vectors);
+    narrow_sums(type, of_group, rows, vectors, a + k * a_depth, a_row, a_depth, panel + narrow_floats(type, k, vectors),
+                count);
+    narrow_add_scaled(sums, of_group, rows, vectors, scales, 0);
+  }
+}
+
+/* As panel_multiply_row(): panels follow each other, panel_depth steps each, and so do their scales. */
+SIMD_FUNCTION void narrow_multiply_row(int type, int group, PanelRow *sums, int panels, int vectors, const float *a,
+                                       int64_t a_depth, const float *panel, const float *scales, int64_t depth) {
+  int64_t stride = narrow_floats(type, depth, vectors), scales_stride = narrow_scale_floats(group, depth, vectors);
+  if (!narrow_is_scaled(type)) {
+    narrow_sums_row(type, sums, panels, vectors, a, a_depth, panel, stride, depth);
+    return;
+  }
+  for (int64_t k = 0, count; k < depth; k += count, scales += vectors * LANES) {
+    PanelRow of_group[PANEL_ROWS];
+    count = narrow_group(group, k, depth);
+    narrow_zeros(of_group, panels, vectors);
+    narrow_sums_row(type, of_group, panels, vectors, a + k * a_depth, a_depth, panel + narrow_floats(type, k, vectors),
+                    stride, count);
+    narrow_add_scaled(sums, of_group, panels, vectors, scales, scales_stride);
+  }
+}
+
+/* As panel_multiply_split(); of integers each group has its partial sums. */
+SIMD_FUNCTION void narrow_multiply_split(int type, int group, vec *sums, int parts, int vectors, const float *a,
+                                         const float *panel, const float *scales, int64_t depth) {
+  const bool scaled = narrow_is_scaled(type);
+  for (int64_t k = 0, count; k < depth; k += count, scales += scaled ? vectors * LANES : 0) {
+    PanelRow partial[PANEL_ROWS], total;
+    count = scaled ? narrow_group(group, k, depth) : depth;
+    narrow_zeros(partial, parts, vectors);
+#pragma clang loop unroll(full)
+    for (int v = 0; v < vectors && !scaled; v++) partial[0][v] = sums[v];
+    narrow_sums_split(type, partial, parts, vectors, a + k, panel + narrow_floats(type, k, vectors), count);
+    panel_add_parts(total, partial, parts, vectors);
+#pragma clang loop unroll(full)
+    for (int v = 0; v < vectors; v++) sums[v] = scaled ? vfma(sums[v], total[v], vload(scales + v * LANES)) : total[v];
+  }
 }
 
 #endif

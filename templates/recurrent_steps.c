@@ -38,11 +38,29 @@ enum { DEPTH_BLOCK = 0 };
  * legal: 0 1 */
 enum { INPUT = 0 };
 /* How the weights are stored: f32, or one of panel_narrow.h.
- * legal: 0 1 2 3 */
+ * legal: 0 1 2 3 4 */
 enum { WEIGHTS = 0 };
+/* Steps of the depth that share a scale, of integers; 0: all of them.
+ * legal: 0 8 16 32 64 128 256 512 1024 */
+enum { SCALE_GROUP = 0 };
 
 #include "panel_narrow.h"
 #include "parts/recurrent_cells.h"
+
+/* ---- weights ---- */
+
+static inline int64_t weights_of(int64_t depth, int64_t vectors) { return narrow_floats(WEIGHTS, depth, vectors); }
+
+/* The scales of panel `index`; NULL: there are none. */
+static inline const float *scales_of(const float *scales, int64_t index, int64_t depth, int64_t vectors) {
+  if (!narrow_is_scaled(WEIGHTS)) return NULL;
+  return scales + index * narrow_scale_floats(SCALE_GROUP, depth, vectors);
+}
+
+/* Those of rows from `from` on. */
+static inline const float *later_scales(const float *scales, int64_t from, int64_t vectors) {
+  return SCALE_GROUP ? scales + from / SCALE_GROUP * vectors * LANES : scales;
+}
 
 /* ---- products ---- */
 
@@ -52,7 +70,7 @@ SIMD_FUNCTION void multiply_row(vec *sums, int vectors, const float *a, const fl
   if (WEIGHTS == WEIGHTS_F32)
     panel_multiply_split(sums, PARTS, vectors, a, weights, depth);
   else
-    narrow_multiply_split(WEIGHTS, sums, PARTS, vectors, a, weights, scales, depth);
+    narrow_multiply_split(WEIGHTS, SCALE_GROUP, sums, PARTS, vectors, a, weights, scales, depth);
 }
 
 SIMD_FUNCTION void multiply_rows(PanelRow *sums, int rows, int vectors, const float *a, int64_t a_row,
@@ -60,7 +78,7 @@ SIMD_FUNCTION void multiply_rows(PanelRow *sums, int rows, int vectors, const fl
   if (WEIGHTS == WEIGHTS_F32)
     panel_multiply(sums, rows, vectors, a, a_row, 1, weights, depth);
   else
-    narrow_multiply(WEIGHTS, sums, rows, vectors, a, a_row, 1, weights, scales, depth);
+    narrow_multiply(WEIGHTS, SCALE_GROUP, sums, rows, vectors, a, a_row, 1, weights, scales, depth);
 }
 
 /* The initial sums of a product, vectors first .. first + vectors of the panel: the input's part, except for the gate
@@ -114,8 +132,8 @@ SIMD_FUNCTION void multiply_input(const Layer *l, int64_t step, int64_t panel, i
     for (int v = 0; v < GATE_VECTORS; v++)
       sums[m][v] = l->bias ? vload(l->bias + (panel * GATE_VECTORS + v) * LANES) : vzero();
   }
-  const float *weights = l->input + panel * l->inputs * GATE_VECTORS * weight_floats(WEIGHTS);
-  const float *scales = WEIGHTS == WEIGHTS_I8 ? l->input_scales + panel * GATE_VECTORS * LANES : NULL;
+  const float *weights = l->input + panel * weights_of(l->inputs, GATE_VECTORS);
+  const float *scales = scales_of(l->input_scales, panel, l->inputs, GATE_VECTORS);
   if (rows == 1)
     multiply_row(sums[0], GATE_VECTORS, x, weights, scales, l->inputs);
   else
@@ -143,8 +161,9 @@ SIMD_FUNCTION void multiply_half(const Layer *l, vec *sums, int64_t step, int64_
   if (depth_of(l, step) == 0) to = from;
 #pragma clang loop unroll(full)
   for (int v = 0; v < PRODUCT_VECTORS; v++) sums[v] = vzero();
-  const float *weights = l->weights + (panel * l->hidden + from) * PRODUCT_VECTORS * weight_floats(WEIGHTS);
-  const float *scales = WEIGHTS == WEIGHTS_I8 ? l->scales + panel * PRODUCT_VECTORS * LANES : NULL;
+  const float *weights =
+      l->weights + panel * weights_of(l->hidden, PRODUCT_VECTORS) + weights_of(from, PRODUCT_VECTORS);
+  const float *scales = scales_of(l->scales, panel, l->hidden, PRODUCT_VECTORS);
   multiply_row(sums, PRODUCT_VECTORS, l->state[step & 1] + from, weights, scales, to - from);
 }
 
@@ -199,15 +218,16 @@ SIMD_FUNCTION void suspend_block(const Layer *l, const PanelRow *sums, int64_t p
 
 SIMD_FUNCTION void multiply_slice(const Layer *l, PanelRow *sums, const Slice *slice, const float *h, int rows,
                                   int vectors) {
-  const float *weights = slice->weights + slice->from * vectors * weight_floats(WEIGHTS);
+  const float *weights = slice->weights + weights_of(slice->from, vectors);
+  const float *scales = later_scales(slice->scales, slice->from, vectors);
   int64_t depth = slice->to - slice->from;
   h += slice->from;
   if (rows == 1)
-    multiply_row(sums[0], vectors, h, weights, slice->scales, depth);
+    multiply_row(sums[0], vectors, h, weights, scales, depth);
   else if (DEPTH_BLOCK > 0 && WEIGHTS == WEIGHTS_F32)
     panel_multiply_ahead(sums, rows, vectors, h, l->state_row, weights, depth, slice->ahead);
   else
-    multiply_rows(sums, rows, vectors, h, l->state_row, weights, slice->scales, depth);
+    multiply_rows(sums, rows, vectors, h, l->state_row, weights, scales, depth);
 }
 
 /* Samples first .. first + rows of one panel. candidate: the second half of a GRU_BEFORE step. */
@@ -251,16 +271,15 @@ SIMD_FUNCTION void sweep_part(const Layer *l, int64_t step, int64_t panel, int p
                               int64_t to, bool candidate) {
   const int vectors = candidate ? UNIT_VECTORS : PART_VECTORS, parts = candidate ? 1 : PANEL_PARTS;
   const float *weights = candidate ? l->candidate : l->weights;
-  const int64_t part_floats = l->hidden * vectors * weight_floats(WEIGHTS),
+  const int64_t part_floats = weights_of(l->hidden, vectors),
                 after = part + 1 < parts ? panel * parts + part + 1 : next * parts;
   Slice slice = {.weights = weights + (panel * parts + part) * part_floats, .part = part, .from = from};
-  if (WEIGHTS == WEIGHTS_I8)
-    slice.scales = (candidate ? l->candidate_scales : l->scales) + (panel * parts + part) * vectors * LANES;
+  const float *scales = candidate ? l->candidate_scales : l->scales;
+  slice.scales = scales_of(scales, panel * parts + part, l->hidden, vectors);
   slice.depth = depth_of(l, step);
   do {
     slice.to = DEPTH_BLOCK > 0 ? min_i64(to, slice.from + DEPTH_BLOCK) : to;
-    const float *ahead =
-        slice.to == to ? weights + after * part_floats : slice.weights + slice.to * vectors * weight_floats(WEIGHTS);
+    const float *ahead = slice.to == to ? weights + after * part_floats : slice.weights + weights_of(slice.to, vectors);
     for (int64_t j = l->block_begin; j < l->block_end; j++) {
       slice.ahead = ahead + (j & 1) * (slice.to - slice.from) * panel_ahead_floats(vectors);
       block_of_rows(l, step, panel, block_at(l, j), block_at(l, j + 1) - block_at(l, j), &slice, candidate);
@@ -276,8 +295,11 @@ SIMD_FUNCTION void sweep_rows(const Layer *l, int64_t step, int64_t panel, int64
     sweep_part(l, step, panel, part, next, from, to, candidate);
 }
 
-/* The row at which the middle panel is cut. */
-static inline int64_t middle_row(const Layer *l, int64_t step) { return depth_of(l, step) / 16 * 8; }
+/* The row at which the middle panel is cut: the first of a word, and of a scale's. */
+static inline int64_t middle_row(const Layer *l, int64_t step) {
+  const int64_t whole = SCALE_GROUP > 8 ? SCALE_GROUP : 8;
+  return depth_of(l, step) / (2 * whole) * whole;
+}
 
 /* HALVES: half 0 or 1 of the middle panel's rows; the second continues the sums that the first has stored. */
 SIMD_FUNCTION void sweep_middle(const Layer *l, int64_t step, int half, bool candidate) {
@@ -396,15 +418,14 @@ static void recurrent_steps(Team *team, const float *x, const float *input, cons
   set_strides(&l, directions, batch_first);
   int64_t from = direction * l.panels; /* panels of the directions before this one */
   l.gates = gates + from * GATE_VECTORS * LANES;
-  l.weights = weights + from * hidden * PRODUCT_VECTORS * weight_floats(WEIGHTS);
-  if (INPUT) l.input = input + from * inputs * GATE_VECTORS * weight_floats(WEIGHTS);
+  /* A panel's parts have its vectors in all. */
+  l.weights = weights + from * weights_of(hidden, PRODUCT_VECTORS);
+  l.scales = scales_of(scales, from, hidden, PRODUCT_VECTORS);
+  if (INPUT) l.input = input + from * weights_of(inputs, GATE_VECTORS);
+  if (INPUT) l.input_scales = scales_of(input_scales, from, inputs, GATE_VECTORS);
   if (INPUT && bias) l.bias = bias + from * GATE_VECTORS * LANES;
-  if (CELL == CELL_GRU_BEFORE) l.candidate = candidate + from * hidden * UNIT_VECTORS * weight_floats(WEIGHTS);
-  if (WEIGHTS == WEIGHTS_I8) {
-    l.scales = scales + from * PRODUCT_VECTORS * LANES;
-    if (INPUT) l.input_scales = input_scales + from * GATE_VECTORS * LANES;
-    if (CELL == CELL_GRU_BEFORE) l.candidate_scales = candidate_scales + from * UNIT_VECTORS * LANES;
-  }
+  if (CELL == CELL_GRU_BEFORE) l.candidate = candidate + from * weights_of(hidden, UNIT_VECTORS);
+  if (CELL == CELL_GRU_BEFORE) l.candidate_scales = scales_of(candidate_scales, from, hidden, UNIT_VECTORS);
   if (CELL == CELL_GRU_AFTER) l.after_bias = after_bias + from * PANEL_UNITS;
   if (PEEPHOLES) l.peepholes = peepholes + from * 3 * PANEL_UNITS;
   if (y) l.y = y + direction * (batch_first ? 1 : batch) * hidden;

@@ -159,7 +159,7 @@ Options parse_options(Arena *arena, int argc, char **argv) {
                      .settings = settings_new(arena, argc)};
   CommandLine line = command_parse(&rnncc_command, argc, argv, &options);
   if (line.help) {
-    command_help(stdout, &rnncc_command, &line);
+    command_help(stdout, &rnncc_command, line.verb);
     stop(EXIT_OK);
   }
   options.verb = (Verb)line.verb;

@@ -1,16 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 #include "ir/narrow.h"
 
+#include <float.h>
 #include <math.h>
 
 #include "ir/tensor.h"
+#include "support/numbers.h"
 
-enum { LARGEST = 127 };
+static int largest_integer(DType dtype) { return dtype == RNNCC_I4 ? 7 : 127; }
+
+/* The channel's elements are consecutive, or if inner is 1, a row of all channels apart. */
+static int64_t scale_place(const NarrowWeights *narrow, int64_t i) {
+  int64_t channel = i / narrow->inner % narrow->count;
+  int64_t along = narrow->inner == 1 ? i / narrow->count : i % narrow->inner;
+  return channel * narrow->groups + (narrow->group ? along / narrow->group : 0);
+}
+
+const NarrowWeights *narrow_columns(const Value *value, int64_t depth, int64_t depth_stride) {
+  const NarrowWeights *narrow = value->narrow;
+  if (!narrow || !narrow_is_scaled(narrow) || narrow->count == 1) return narrow;
+  bool rows = narrow->inner == depth && depth_stride == 1;
+  return rows || (narrow->inner == 1 && narrow->count == depth_stride) ? narrow : NULL;
+}
+
+float narrow_scale(const NarrowWeights *narrow, int64_t i) { return narrow->scales[scale_place(narrow, i)]; }
 
 int narrow_integer(const Value *value, int64_t i) {
-  const NarrowWeights *narrow = value->narrow;
-  float scale = narrow->scales[i / narrow->inner % narrow->count];
-  return scale != 0 ? (int)rintf(((const float *)value->data)[i] / scale) : 0;
+  float scale = narrow_scale(value->narrow, i), number = ((const float *)value->data)[i];
+  int largest = largest_integer(value->narrow->dtype);
+  return scale != 0 && isfinite(number) ? (int)clamp_int(-largest - 1, (int64_t)rintf(number / scale), largest) : 0;
 }
 
 static Value *new_constant(Graph *graph, const Value *value, float *data, const NarrowWeights *narrow) {
@@ -34,27 +52,40 @@ Value *narrow_rounded(Graph *graph, const Value *value, DType dtype) {
   return new_constant(graph, value, data, narrow);
 }
 
-/* The largest magnitude of each channel; NaN where a number is not finite. */
-static float *largest_of(Arena *arena, const Value *value, int64_t inner, int64_t count) {
+/* The largest magnitude of each group; NaN where a number is not finite. */
+static float *largest_of(Arena *arena, const Value *value, const NarrowWeights *narrow) {
   const float *data = value->data;
-  float *largest = ARENA_ARRAY(arena, float, count);
+  float *largest = ARENA_ARRAY(arena, float, narrow->count * narrow->groups);
   for (int64_t i = 0; i < value_count(value); i++) {
-    float *of = &largest[i / inner % count];
+    float *of = &largest[scale_place(narrow, i)];
     if (!isfinite(data[i])) *of = NAN;
     if (fabsf(data[i]) > *of) *of = fabsf(data[i]);
   }
   return largest;
 }
 
-Value *narrow_scaled(Graph *graph, const Value *value, int64_t inner, int64_t count) {
-  float *scales = largest_of(graph->arena, value, inner, count), *data;
+Value *narrow_scaled(Graph *graph, const Value *value, const NarrowWeights *channels) {
+  NarrowWeights *narrow = ARENA_NEW(graph->arena, NarrowWeights);
+  *narrow = *channels;
+  int64_t depth = value_count(value) / narrow->count;
+  if (narrow->group >= depth) narrow->group = 0;
+  narrow->groups = narrow->group ? ceil_div(depth, narrow->group) : 1;
+  float *scales = largest_of(graph->arena, value, narrow), *data;
   data = ARENA_ARRAY(graph->arena, float, value_count(value));
-  for (int64_t c = 0; c < count; c++) scales[c] /= LARGEST;
+  narrow->scales = scales;
+  for (int64_t c = 0; c < narrow->count * narrow->groups; c++) {
+    scales[c] /= (float)largest_integer(narrow->dtype);
+    if (scales[c] < FLT_MIN) scales[c] = 0;
+  }
   for (int64_t i = 0; i < value_count(value); i++) {
-    float scale = scales[i / inner % count];
+    float scale = narrow_scale(narrow, i);
     data[i] = scale == 0 ? 0 : rintf(((const float *)value->data)[i] / scale) * scale;
   }
-  NarrowWeights *narrow = ARENA_NEW(graph->arena, NarrowWeights);
-  *narrow = (NarrowWeights){.dtype = RNNCC_I8, .scales = scales, .inner = inner, .count = count};
   return new_constant(graph, value, data, narrow);
+}
+
+bool narrow_scales_fit(const float *scales, int64_t count) {
+  for (int64_t i = 0; i < count; i++)
+    if (scales[i] != 0 && !isnormal(scales[i])) return false;
+  return true;
 }

@@ -8,19 +8,34 @@
 
 #include "ir/graph.h"
 
+/* Element i belongs to channel i / inner % count. Of i8 and i4 it is an integer times a scale, rounded once. The
+ * `group` elements of a channel that follow each other have a scale in common; 0: all of them have. */
 struct NarrowWeights {
-  DType dtype;         /* bf16, f16 or i8 */
-  const float *scales; /* i8: element i is scales[i / inner % count] times a number of 8 bits, rounded once */
+  DType dtype;         /* bf16, f16, i8 or i4 */
+  const float *scales; /* of i8 and i4: [count][groups] */
   int64_t inner, count;
+  int64_t group, groups;
 };
 
-/* The number of 8 bits that element i of the constant stands for. */
-int narrow_integer(const Value *value, int64_t i);
+static inline bool narrow_is_scaled(const NarrowWeights *narrow) {
+  return narrow->dtype == RNNCC_I8 || narrow->dtype == RNNCC_I4;
+}
+
+/* Of a matrix, a row of whose columns is so many elements before the next: its weights of fewer bits, if each column is
+ * of one channel. Else NULL. */
+const NarrowWeights *narrow_columns(const Value *value, int64_t depth, int64_t depth_stride);
+
+float narrow_scale(const NarrowWeights *narrow, int64_t i); /* of element i */
+int narrow_integer(const Value *value, int64_t i);          /* the integer that element i stands for */
 
 /* A new constant: the value's numbers, rounded to bf16 or f16. */
 Value *narrow_rounded(Graph *graph, const Value *value, DType dtype);
-/* The same to i8, symmetric, so that the largest of each channel is 127 times its scale; see scales. A channel with a
- * number that is infinite or NaN has only NaN. */
-Value *narrow_scaled(Graph *graph, const Value *value, int64_t inner, int64_t count);
+
+/* The same to i8 or i4, symmetric, so that the largest number of each group is 127 or 7 times its scale. A group with a
+ * number that is infinite or NaN has only NaN. `channels`: its dtype, inner, count and group. */
+Value *narrow_scaled(Graph *graph, const Value *value, const NarrowWeights *channels);
+
+/* Can kernels multiply by these scales where floats too small for a normal number count as 0? */
+bool narrow_scales_fit(const float *scales, int64_t count);
 
 #endif

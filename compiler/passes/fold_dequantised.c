@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * DequantizeLinear of constants, which no operator of integers has taken: weights of nodes that compute in f32. They
- * become constants of f32; where they were i8 without zero points, these say so (ir/narrow.h).
+ * become constants of f32, which say so (ir/narrow.h) where each number less its zero point is one of 8 or 4 bits.
  */
 #include "ir/narrow.h"
 #include "ir/op.h"
 #include "ir/tensor.h"
 #include "passes.h"
+
+enum { LEAST_GROUP = 8, LARGEST_GROUP = 1024 }; /* of the templates' SCALE_GROUP */
 
 /* Element i has the parameters i / outer_step * blocks * inner + i / inner % extent / block * inner + i % inner, where
  * the blocks of an axis have one each; of an axis, or of the whole tensor, those of its place or the one there is. */
@@ -35,19 +37,50 @@ static int64_t place_of(const Parameters *p, int64_t i) {
   return (i / (p->inner * p->extent) * blocks + along / p->block) * p->inner + i % p->inner;
 }
 
-/* Of i8 without zero points, and scales that are those of ir/narrow.h. */
+/* Groups of an axis whose channels are those of ir/narrow.h: the last axis in blocks, or the first one of a matrix. */
+static bool take_groups(const Value *x, const Parameters *p, NarrowWeights *narrow) {
+  bool rows = p->inner == 1, matrix = x->rank == 2 && p->inner > 1 && p->inner * p->extent == value_count(x);
+  if (!rows && !matrix) return false;
+  bool one = p->block >= p->extent, power = (p->block & (p->block - 1)) == 0;
+  if (!one && (!power || p->block < LEAST_GROUP || p->block > LARGEST_GROUP)) return false;
+  narrow->inner = rows ? p->extent : 1;
+  narrow->count = value_count(x) / p->extent;
+  narrow->group = one ? 0 : p->block;
+  narrow->groups = (p->extent + p->block - 1) / p->block;
+  return true;
+}
+
+/* Is each number less its zero point one of the type? */
+static bool numbers_fit(const Value *x, const Parameters *p, DType dtype) {
+  int64_t most = dtype == RNNCC_I4 ? 7 : 127;
+  for (int64_t i = 0; i < value_count(x); i++) {
+    int64_t number = value_integer(x, i) - (p->zero ? value_integer(p->zero, place_of(p, i)) : 0);
+    if (number < -most - 1 || number > most) return false;
+  }
+  return true;
+}
+
+/* The scale of channel c and group g; those of a matrix's first axis stand in rows of groups. */
+static float scale_at(const Parameters *p, const NarrowWeights *narrow, int64_t c, int64_t g) {
+  bool along_rows = narrow->groups > 1 && p->inner > 1;
+  int64_t at = along_rows ? g * p->inner + c : c * narrow->groups + g;
+  return (float)value_element(p->scale, value_count(p->scale) == 1 ? 0 : at);
+}
+
+/* What a kernel may keep of the node's integers; NULL: only floats. */
 static const NarrowWeights *narrow_of(Graph *graph, const Node *node, const Parameters *p) {
-  bool rows = p->block && p->inner == 1 && p->block >= p->extent;
-  if (node->inputs[0]->dtype != RNNCC_I8 || (p->block && !rows)) return NULL;
-  for (int64_t i = 0; p->zero && i < value_count(p->zero); i++)
-    if (value_element(p->zero, i) != 0) return NULL;
+  const Value *x = node->inputs[0];
+  bool small = dtype_info(x->dtype)->bits <= 4;
   NarrowWeights *narrow = ARENA_NEW(graph->arena, NarrowWeights);
-  *narrow = (NarrowWeights){.dtype = RNNCC_I8, .inner = p->inner, .count = p->extent};
-  if (rows) narrow->inner = p->extent, narrow->count = value_count(p->scale);
-  float *scales = ARENA_ARRAY(graph->arena, float, narrow->count);
-  for (int64_t i = 0; i < narrow->count; i++) scales[i] = (float)value_element(p->scale, i);
+  *narrow = (NarrowWeights){.inner = p->inner, .count = p->extent, .groups = 1};
+  narrow->dtype = small && numbers_fit(x, p, RNNCC_I4) ? RNNCC_I4 : RNNCC_I8;
+  if (p->block && !take_groups(x, p, narrow)) return NULL;
+  if (narrow->dtype == RNNCC_I8 && !numbers_fit(x, p, RNNCC_I8)) return NULL;
+  int64_t count = narrow->count * narrow->groups;
+  float *scales = ARENA_ARRAY(graph->arena, float, count ? count : 1);
+  for (int64_t i = 0; i < count; i++) scales[i] = scale_at(p, narrow, i / narrow->groups, i % narrow->groups);
   narrow->scales = scales;
-  return narrow;
+  return narrow_scales_fit(scales, count) ? narrow : NULL;
 }
 
 static bool is_weight(const Node *node) {

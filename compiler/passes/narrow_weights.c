@@ -18,21 +18,24 @@ bool has_weights(const Node *node) {
 }
 
 /* Those that the model keeps narrow itself stay as they are. */
-static void narrow_input(Graph *graph, Node *node, int input, DType dtype, int64_t inner, int64_t count) {
+static void narrow_input(Graph *graph, Node *node, int input, const NarrowWeights *form, int64_t inner, int64_t count) {
   const Value *weights = node->inputs[input];
   if (weights->narrow) return;
-  bool scaled = dtype == RNNCC_I8;
-  node->inputs[input] = scaled ? narrow_scaled(graph, weights, inner, count) : narrow_rounded(graph, weights, dtype);
+  NarrowWeights channels = *form;
+  channels.inner = inner;
+  channels.count = count;
+  node->inputs[input] =
+      narrow_is_scaled(form) ? narrow_scaled(graph, weights, &channels) : narrow_rounded(graph, weights, form->dtype);
 }
 
 /* W and R are [directions][gates * units][depth]; B is [depth][columns], or of Gemm the other way round. */
-void narrow_weights(Graph *graph, Node *node, DType dtype) {
+void narrow_weights(Graph *graph, Node *node, const NarrowWeights *form) {
   for (int input = INPUT_W; is_recurrent(node) && input <= INPUT_R; input++) {
     const Value *w = node->inputs[input];
-    narrow_input(graph, node, input, dtype, dim_value(w->shape[2]), dim_value(w->shape[0]) * dim_value(w->shape[1]));
+    narrow_input(graph, node, input, form, dim_value(w->shape[2]), dim_value(w->shape[0]) * dim_value(w->shape[1]));
   }
   if (!is_product(node)) return;
   const Value *b = node->inputs[1];
   bool turned = is_op(node, OP_Gemm) && node_int(node, ATTR_transB);
-  narrow_input(graph, node, 1, dtype, turned ? dim_value(b->shape[1]) : 1, dim_value(b->shape[turned ? 0 : 1]));
+  narrow_input(graph, node, 1, form, turned ? dim_value(b->shape[1]) : 1, dim_value(b->shape[turned ? 0 : 1]));
 }

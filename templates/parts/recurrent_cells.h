@@ -55,7 +55,7 @@ typedef struct Layer {
   const float *bias;      /* INPUT: [panels][GATE_VECTORS][LANES], or NULL */
   const float *weights;   /* [panels][PANEL_PARTS][H][PART_VECTORS][LANES] */
   const float *candidate; /* GRU_BEFORE: [panels][H][UNIT_VECTORS][LANES] */
-  const float *input_scales, *scales, *candidate_scales; /* WEIGHTS_I8: of the columns of these three */
+  const float *input_scales, *scales, *candidate_scales; /* WEIGHTS_I8, I4: of these three; panel_narrow.h */
   const float *after_bias; /* GRU_AFTER: [panels][UNIT_VECTORS][LANES], added to the product before the reset gate */
   const float *peepholes;  /* [panels][3: i o f][UNIT_VECTORS][LANES] */
   const Length *lengths;   /* [B], or NULL: all are T */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/gemm/gemm.h"
 
-#include "ir/narrow.h"
-#include "ir/tensor.h"
 #include "machine/machine.h"
 #include "machine/targets.h"
 #include "program/build.h"
@@ -103,52 +101,6 @@ Value *packed_constant(Graph *graph, const char *name, const Panels *panels, con
   float *data = ARENA_ARRAY(graph->arena, float, floats ? floats : 1);
   panels_pack(panels, source, addend, data);
   return graph_constant(graph, name, RNNCC_F32, 1, &floats, data);
-}
-
-int weights_knob(const NarrowWeights *narrow) {
-  enum { F32, BF16, F16, I8 }; /* as templates/panel_narrow.h has them */
-  if (!narrow) return F32;
-  return narrow->dtype == RNNCC_BF16 ? BF16 : narrow->dtype == RNNCC_F16 ? F16 : I8;
-}
-
-int weights_size(const NarrowWeights *narrow) { return narrow ? (int)dtype_size(narrow->dtype) : (int)sizeof(float); }
-
-/* Scales of the packed columns; those of padding are 0. */
-static Value *packed_scales(Graph *graph, const char *name, const Panels *panels, const NarrowWeights *narrow,
-                            int64_t first) {
-  int64_t columns = panels_columns(panels);
-  float *scales = ARENA_ARRAY(graph->arena, float, columns ? columns : 1);
-  for (int64_t i = 0; i < columns; i++) {
-    int64_t from = panels_source(panels, i);
-    if (from >= 0) scales[i] = narrow->scales[(first + from) / narrow->inner % narrow->count];
-  }
-  return graph_constant(graph, arena_format(graph->arena, "scales of %s", name), RNNCC_F32, 1, &columns, scales);
-}
-
-/* The number of 8 bits of each packed element. */
-static Value *packed_integers(Graph *graph, const char *name, const Panels *panels, const Value *source,
-                              int64_t first) {
-  int64_t count = panels_floats(panels), width = (int64_t)panels->vectors * panels->lanes;
-  int8_t *elements = ARENA_ARRAY(graph->arena, int8_t, count ? count : 1);
-  for (int64_t column = 0; column < panels_columns(panels); column++) {
-    int64_t from = panels_source(panels, column);
-    int8_t *to = elements + column / width * width * panels->depth + column % width;
-    for (int64_t k = 0; from >= 0 && k < panels->depth; k++)
-      to[k * width] = (int8_t)narrow_integer(source, first + from + k * panels->depth_stride);
-  }
-  return graph_constant(graph, name, RNNCC_I8, 1, &count, elements);
-}
-
-NarrowPanels packed_narrow(Graph *graph, const char *name, const Panels *panels, const Value *source, int64_t first) {
-  const NarrowWeights *narrow = source->narrow;
-  if (narrow->dtype == RNNCC_I8)
-    return (NarrowPanels){packed_integers(graph, name, panels, source, first),
-                          packed_scales(graph, name, panels, narrow, first)};
-  const Value *wide = packed_constant(graph, name, panels, (const float *)source->data + first, NULL);
-  int64_t count = value_count(wide);
-  Tensor *bits = tensor_new(graph->arena, narrow->dtype, 1, &count);
-  for (int64_t i = 0; i < count; i++) tensor_set(bits, i, (double)((const float *)wide->data)[i]);
-  return (NarrowPanels){.packed = graph_constant(graph, name, narrow->dtype, 1, &count, bits->data)};
 }
 
 Call *lower_packing(Program *program, const Node *node, const Panels *panels, bool adds) {

@@ -38,17 +38,6 @@ KernelSpec *gemm_spec(Arena *arena, const GemmKnobs *knobs);
 /* A constant matrix, packed: f32 of rank 1. addend: added to it; NULL: none. */
 Value *packed_constant(Graph *graph, const char *name, const Panels *panels, const float *source, const float *addend);
 
-/* The same of weights of fewer bits, which are kept so. */
-typedef struct NarrowPanels {
-  Value *packed;
-  Value *scales; /* of the packed columns, of i8; else NULL */
-} NarrowPanels;
-NarrowPanels packed_narrow(Graph *graph, const char *name, const Panels *panels, const Value *source, int64_t first);
-/* What the templates call weights of this type: the knob WEIGHTS of panel_narrow.h. NULL: f32. */
-int weights_knob(const NarrowWeights *narrow);
-/* Bytes of a weight. */
-int weights_size(const NarrowWeights *narrow);
-
 /* A kernel that packs a matrix at run time, with an addend if `adds`. The caller gives source, addend, target, and all
  * sizes except those of the directions. */
 Call *lower_packing(Program *program, const Node *node, const Panels *panels, bool adds);

@@ -5,8 +5,9 @@
  * constant, else by a kernel; integers and f64 use plain loops.
  */
 #include "ir/family.h"
+#include "ir/narrow.h"
 #include "kernels/elementwise/elementwise.h"
-#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/narrow_panels.h"
 #include "kernels/matmul/product.h"
 #include "machine/targets.h"
 #include "program/build.h"
@@ -108,11 +109,20 @@ static const Dim *packed_floats(Graph *graph, const MatmulSchedule *s) {
   return dim_mul(graph->dims, dim_mul(graph->dims, panels, w), s->product.k);
 }
 
+/* How the kernel keeps B, if that is one matrix; NULL: in f32. */
+static const NarrowWeights *narrow_of(const Node *node) {
+  const Value *b = node->inputs[1];
+  bool turned = is_gemm(node) && node_int(node, ATTR_transB);
+  if (b->rank != 2 || !b->narrow) return NULL;
+  return narrow_columns(b, dim_value(b->shape[turned]), turned ? 1 : dim_value(b->shape[1]));
+}
+
 static void schedule(Graph *graph, Node *node) {
   MatmulSchedule *s = ARENA_NEW(graph->arena, MatmulSchedule);
   s->product = is_gemm(node) ? gemm_product(graph, node) : matmul_product(graph, node);
   s->plain = node->outputs[0]->dtype != RNNCC_F32;
   s->knobs = gemm_knobs(graph, dim_optimum(s->product.n), dim_optimum(s->product.k), s->product.m);
+  s->knobs = narrow_gemm_knobs(s->knobs, narrow_of(node));
   s->packed_floats = packed_floats(graph, s);
   s->base.text = s->plain ? "plain"
                           : arena_format(graph->arena, "n%lldk%lld_v%dr%d", (long long)dim_upper(s->product.n),
@@ -135,7 +145,7 @@ static void pack(Graph *graph, Node *node) {
   MatmulSchedule *s = (MatmulSchedule *)node->schedule;
   if (s->plain || packs_at_run_time(node)) return;
   Panels panels = panels_of(graph, s);
-  if (node->inputs[1]->narrow) {
+  if (narrow_of(node)) {
     s->packed = packed_narrow(graph, "packed B", &panels, node->inputs[1], 0);
     graph_pack(graph, node, s->packed.packed);
     if (s->packed.scales) graph_pack(graph, node, s->packed.scales);
@@ -152,11 +162,11 @@ static void pack(Graph *graph, Node *node) {
 
 /* ---- lowering ---- */
 
-static void give_cost(Call *call, const Node *node, const Product *p) {
-  double size = (double)dtype_size(node->outputs[0]->dtype);
-  const Value *b = node->inputs[1];
-  product_cost(call, p, size, b->narrow ? (double)weights_size(b->narrow) : size, size);
-  if (node->outputs[0]->dtype == RNNCC_F32) call_products(call, RNNCC_F32);
+static void give_cost(Call *call, const Product *p) {
+  double batches = 1, m = (double)dim_optimum(p->m), n = (double)dim_optimum(p->n), k = (double)dim_optimum(p->k);
+  for (int i = 0; i < p->batch_rank; i++) batches *= (double)dim_optimum(p->batch[i]);
+  double matrices = (double)dim_optimum(p->b_matrices);
+  call_cost(call, 2 * batches * m * n * k, 4 * (batches * (m * k + m * n) + matrices * k * n));
 }
 
 static void lower_plain(Program *program, Node *node, const Product *p) {
@@ -179,7 +189,7 @@ static void lower_plain(Program *program, Node *node, const Product *p) {
                                      "addend_column", NULL},
                (const Dim *const[]){p->m, p->n, p->k, p->a_row, p->a_depth, p->b_depth, p->b_column, row, column});
   product_batches(call, graph, p, dim_mul(graph->dims, p->n, p->k));
-  give_cost(call, node, p);
+  give_cost(call, p);
 }
 
 static void lower_packing_of_b(Program *program, Node *node, const MatmulSchedule *s) {
@@ -194,7 +204,8 @@ static void lower_packing_of_b(Program *program, Node *node, const MatmulSchedul
   product_dims(
       call, (const char *const[]){"batches", "batch_stride", "units", "depth", "column_stride", "depth_stride", NULL},
       (const Dim *const[]){p->b_matrices, matrix, p->n, p->k, p->b_column, p->b_depth});
-  call_bytes(call, 8, EXTENTS(matrix, p->b_matrices));
+  double bytes = 8 * (double)dim_optimum(matrix) * (double)dim_optimum(p->b_matrices);
+  call_cost(call, 0, bytes);
 }
 
 static void lower_floats(Program *program, Node *node, const MatmulSchedule *s, const Value *b) {
@@ -204,7 +215,7 @@ static void lower_floats(Program *program, Node *node, const MatmulSchedule *s, 
   KernelSpec *spec = gemm_spec(program->arena, &s->knobs);
   kernel_knob(spec, "SCALED", scaled);
   kernel_knob(spec, "ADDEND", !p->addend ? 0 : p->addend_column == zero_of(graph) ? 2 : 1);
-  if (s->packed.packed) kernel_knob(spec, "WEIGHTS", weights_knob(node->inputs[1]->narrow));
+  weights_knobs(spec, narrow_of(node));
   kernel_hook(spec, "epilogue", elementwise_epilogue(program->arena, node));
   Call *call = kernel_call(program, node, spec);
   operand_value(call, "a", node->inputs[0], READ);
@@ -218,7 +229,7 @@ static void lower_floats(Program *program, Node *node, const MatmulSchedule *s, 
   product_dims(call, (const char *const[]){"m", "n", "k", "a_row", "a_depth", "addend_row", "c_row", NULL},
                (const Dim *const[]){p->m, p->n, p->k, p->a_row, p->a_depth, addend_row, p->n});
   product_batches(call, graph, p, s->packed_floats);
-  give_cost(call, node, p);
+  give_cost(call, p);
 }
 
 static void lower_node(Program *program, Node *node) {

@@ -6,6 +6,7 @@
  */
 #include "ir/bodies.h"
 #include "ir/cell.h"
+#include "ir/narrow.h"
 #include "kernels/recurrent/int8.h"
 #include "passes.h"
 #include "passes/narrow_weights.h"
@@ -62,7 +63,8 @@ static void choose(Graph *graph, Node *node) {
   if (obstacle) return;
   if (is_recurrent(node))
     set_word(graph, node, rule->precision == PRECISION_int8_dynamic ? PRODUCTS_int8_dynamic : PRODUCTS_f32);
-  if (weights_type(rule->precision)) narrow_weights(graph, node, weights_type(rule->precision));
+  if (weights_type(rule->precision))
+    narrow_weights(graph, node, &(NarrowWeights){.dtype = weights_type(rule->precision)});
 }
 
 /* Whether a rule decides on a node of the graph or of the bodies in it. */

@@ -8,7 +8,7 @@
  */
 #include "kernels/recurrent/cost.h"
 
-#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/narrow_panels.h"
 #include "kernels/recurrent/int8.h"
 #include "machine/targets.h"
 #include "machine/tile.h"

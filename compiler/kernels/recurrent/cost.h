@@ -20,7 +20,7 @@ typedef struct LayerCase {
   int phases;                    /* barriers of a step: GRU with the reset gate before its product has two */
   int functions;                 /* exp, tanh, sigmoid of a unit and step */
   bool int8;                     /* products of integers (int8.h) */
-  int weight;                    /* bytes of a weight */
+  double weight;                 /* bytes of a weight */
   int dot;                       /* int8: instructions of a vector's products, where f32 has a multiply-add */
   bool from_zero;                /* no initial state: the first step's product is zero */
   bool takes_steps;              /* INPUT_WITH_STEP can run it */

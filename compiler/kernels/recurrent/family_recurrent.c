@@ -4,6 +4,7 @@
  * all steps, unless each step computes its own, then each direction runs its steps. See kernels/recurrent/layer.h. The
  * calls of a stack that runs as a wavefront are all made at its last layer.
  */
+#include "kernels/gemm/narrow_panels.h"
 #include "kernels/recurrent/int8.h"
 #include "kernels/recurrent/kernels.h"
 #include "kernels/recurrent/layer.h"
@@ -37,7 +38,7 @@ static void pack(Graph *graph, Node *node) {
       if (matrix->source) int8_pack(graph, node, matrix, names[i]);
       continue;
     }
-    if (matrix->source && matrix->source->narrow) {
+    if (layer_narrow(l, (Matrix)i)) {
       NarrowPanels panels = packed_narrow(graph, names[i], &matrix->panels, matrix->source, matrix->first);
       matrix->packed = panels.packed;
       matrix->scales = panels.scales;
@@ -69,10 +70,12 @@ void give_matrix(Program *program, Call *call, const char *parameter, const Node
   give_part(program, call, parameter, node, matrix, 0);
 }
 
-/* Of weights of i8: the scales of the packed columns from `first` on; else NULL. */
-static void give_scales(Program *program, Call *call, const char *parameter, const MatrixPlan *matrix, int64_t first) {
+/* Of weights of i8 or i4: the scales of part `index` of so many parts of the packed columns; else NULL. */
+static void give_scales(Program *program, Call *call, const char *parameter, const MatrixPlan *matrix, int64_t index,
+                        int64_t parts) {
   if (matrix->scales)
-    operand_elements(call, parameter, matrix->scales, dim_const(program->graph->dims, first), NULL, READ);
+    operand_elements(call, parameter, matrix->scales,
+                     dim_const(program->graph->dims, index * value_count(matrix->scales) / parts), NULL, READ);
   else
     operand_null(call, parameter);
 }
@@ -98,7 +101,7 @@ static void lower_matrix(Program *program, const Node *node, const MatrixPlan *m
   operand_integer(call, "depth", p->depth);
   operand_integer(call, "column_stride", p->column_stride);
   operand_integer(call, "depth_stride", p->depth_stride);
-  call_bytes(call, 8 * (double)panels_floats(p), EXTENTS(NULL));
+  call_cost(call, 0, 8 * (double)panels_floats(p));
 }
 
 /* The earliest time of a chunk's steps: a reverse direction starts at the end. */
@@ -133,9 +136,10 @@ static void lower_input_product(Program *program, const Node *node, const Layer 
   int64_t columns = l->gates_row / l->products, first = product * columns;
   Call *call = kernel_call(program, node, input_spec(program->arena, l, product));
   give_rows(program, call, node, l, product, chunks);
-  give_part(program, call, "b", node, weights, product * panels_floats(&weights->panels) / l->products);
+  int64_t elements = weights->packed ? value_count(weights->packed) : panels_floats(&weights->panels);
+  give_part(program, call, "b", node, weights, product * elements / l->products);
   give_part(program, call, "addend", node, &l->matrices[MATRIX_BIAS], first);
-  give_scales(program, call, "scales", weights, product * panels_columns(&weights->panels) / l->products);
+  give_scales(program, call, "scales", weights, product, l->products);
   operand_bytes(call, "c", node->scratch, 4 * first, l->memory - 4 * first, WRITE);
   if (l->products > 1) operand_sharing(call, "c", SHARED_BY_WORKER); /* each direction has a crew of its own */
   operand_float(call, "scale", 1);
@@ -146,11 +150,9 @@ static void lower_input_product(Program *program, const Node *node, const Layer 
   operand_integer(call, "a_depth", 1);
   operand_integer(call, "addend_row", 0);
   operand_integer(call, "c_row", l->gates_row);
-  double n = (double)columns, k = (double)l->inputs, results = (double)(l->directions * l->gates * l->hidden);
-  call_flops(call, 2 * results / l->products * k, EXTENTS(l->steps, l->batch));
-  call_bytes(call, 4 * (k + n), EXTENTS(l->steps, l->batch));
-  call_bytes(call, (double)weights_size(node->inputs[INPUT_W]->narrow) * n * k, EXTENTS(NULL));
-  call_products(call, RNNCC_F32);
+  double m = (double)dim_optimum(l->steps) * (double)dim_optimum(l->batch), n = (double)columns;
+  double k = (double)l->inputs;
+  call_cost(call, 2 * m * n * k, 4 * (m * k + n * k + m * n));
 }
 
 static void lower_length_check(Program *program, const Node *node, const Layer *l) {
@@ -208,14 +210,11 @@ static void lower_steps(Program *program, const Node *node, const Layer *l, int 
   operand_dim(call, "first", chunks ? dim_symbol(dims, chunks->first) : dim_const(dims, 0));
   operand_dim(call, "count", chunks ? dim_symbol(dims, chunks->count) : l->steps);
   operand_integer(call, "inputs", l->inputs);
-  give_scales(program, call, "input_scales", with_step ? &l->matrices[MATRIX_INPUT] : &none, 0);
-  give_scales(program, call, "scales", &l->matrices[MATRIX_HIDDEN], 0);
-  give_scales(program, call, "candidate_scales", &l->matrices[MATRIX_CANDIDATE], 0);
-  double h = (double)l->hidden, weights = l->gates * h * (h + (with_step ? (double)l->inputs : 0));
-  call_flops(call, 2 * weights, EXTENTS(l->steps, l->batch));
-  call_bytes(call, (double)weights_size(node->inputs[INPUT_R]->narrow) * weights, EXTENTS(l->steps));
-  call_bytes(call, 12 * h, EXTENTS(l->steps, l->batch));
-  call_products(call, RNNCC_F32);
+  give_scales(program, call, "input_scales", with_step ? &l->matrices[MATRIX_INPUT] : &none, 0, 1);
+  give_scales(program, call, "scales", &l->matrices[MATRIX_HIDDEN], 0, 1);
+  give_scales(program, call, "candidate_scales", &l->matrices[MATRIX_CANDIDATE], 0, 1);
+  double steps = (double)dim_optimum(l->steps), batch = (double)dim_optimum(l->batch), h = (double)l->hidden;
+  call_cost(call, 2 * steps * batch * l->gates * h * h, 4 * steps * (l->gates * h * h + 3 * batch * h));
   share_directions(call, apart);
 }
 

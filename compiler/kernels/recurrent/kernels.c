@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/recurrent/kernels.h"
 
+#include "kernels/gemm/narrow_panels.h"
 #include "program/build.h"
 #include "template/specialise.h"
 
@@ -11,7 +12,7 @@ KernelSpec *input_spec(Arena *arena, const Layer *l, int product) {
     kernel_knob(spec, "CREW", product);
   }
   kernel_knob(spec, "ADDEND", l->matrices[MATRIX_BIAS].source != NULL);
-  kernel_knob(spec, "WEIGHTS", weights_knob(layer_narrow(l, MATRIX_INPUT)));
+  weights_knobs(spec, layer_narrow(l, MATRIX_INPUT));
   return spec;
 }
 
@@ -73,7 +74,7 @@ KernelSpec *steps_spec(Arena *arena, const Layer *l, int direction) {
   kernel_knob(spec, "HALVES", l->halves);
   kernel_knob(spec, "DEPTH_BLOCK", l->variant.depth_block);
   kernel_knob(spec, "INPUT", l->variant.input == INPUT_WITH_STEP);
-  kernel_knob(spec, "WEIGHTS", weights_knob(layer_narrow(l, MATRIX_HIDDEN)));
+  weights_knobs(spec, layer_narrow(l, MATRIX_HIDDEN));
   return spec;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/recurrent/layer.h"
 
+#include "kernels/gemm/narrow_panels.h"
 #include "kernels/recurrent/int8.h"
 #include "machine/targets.h"
 #include "support/numbers.h"
@@ -51,9 +52,17 @@ static void settle_chunk(const Graph *graph, const Node *node, Layer *l) {
   if (l->stack) v->workers = v->batch_parts = 1;
 }
 
-/* Are W and R of one type? A kernel that reads both is made for one. */
-static bool weights_alike(const Node *node) {
-  return weights_knob(node->inputs[INPUT_W]->narrow) == weights_knob(node->inputs[INPUT_R]->narrow);
+static const NarrowWeights *narrow_input(const Node *node, int input) {
+  const Value *weights = node->inputs[input];
+  return narrow_columns(weights, dim_value(weights->shape[2]), 1);
+}
+
+/* Slices of R begin with a word of weights, and with a scale. The halves of `hide` may not. */
+static void settle_slices(const Node *node, RecurrentVariant *v) {
+  const NarrowWeights *narrow = narrow_input(node, INPUT_R);
+  if (!narrow) return;
+  v->depth_block = (int)round_up(v->depth_block, weights_slice(narrow));
+  if (narrow->dtype == RNNCC_I4 || narrow->group) v->hide = false;
 }
 
 /* Resets knobs of the variant that this layer or its kernels do not support. */
@@ -63,10 +72,11 @@ static void settle_variant(const Node *node, Layer *l) {
   if (v->batch_parts > batch) v->batch_parts = (int)batch;
   if (l->int8) v->input = INPUT_AHEAD, v->hide = v->depth_block = v->chunk = 0;
   if (l->lengths) v->input = INPUT_AHEAD; /* the samples of a reverse direction may be at different times */
-  if (!weights_alike(node)) v->input = INPUT_AHEAD;
+  if (!weights_alike(narrow_input(node, INPUT_W), narrow_input(node, INPUT_R))) v->input = INPUT_AHEAD;
   if (batch == 1) v->depth_block = 0;
   bool two_products = l->cell == CELL_GRU_BEFORE;
   if (batch > 1 || two_products || v->workers == 1) v->hide = false;
+  if (!l->int8) settle_slices(node, v);
 }
 
 /* One vector of units in a panel, if the products with W and R are fused and more would not fit in registers. */
@@ -102,18 +112,18 @@ static GemmKnobs input_gemm(Graph *graph, const Layer *l) {
 }
 
 /* A direction's own product needs panels that no other direction has columns in. */
-static void choose_products(Graph *graph, Layer *l) {
+static void choose_products(Graph *graph, const NarrowWeights *narrow, Layer *l) {
   int64_t vectors = l->panels * l->gates * l->unit_vectors; /* of a direction */
   l->gates_row = l->directions * vectors * graph->config->target->lanes;
   l->products = l->variant.chunk ? (int)l->directions : 1;
-  l->gemm = input_gemm(graph, l);
+  l->gemm = narrow_gemm_knobs(input_gemm(graph, l), narrow);
   if (l->products == 1 || vectors % l->gemm.vectors == 0) return;
   l->variant.chunk = 0;
   l->products = 1;
-  l->gemm = input_gemm(graph, l);
+  l->gemm = narrow_gemm_knobs(input_gemm(graph, l), narrow);
 }
 
-static void choose_knobs(Graph *graph, Layer *l) {
+static void choose_knobs(Graph *graph, const Node *node, Layer *l) {
   const Target *target = graph->config->target;
   l->unit_vectors = unit_vectors_of(l, target);
   int product_vectors = cell_info(l->cell)->product_gates * l->unit_vectors;
@@ -125,7 +135,7 @@ static void choose_knobs(Graph *graph, Layer *l) {
   l->rows = block_rows(most, l->batch, l->variant.batch_parts);
   l->parts = cell_partial_sums(target, product_vectors);
   l->halves = !l->int8 && l->panels % 2 && l->panels >= 3 && l->variant.workers > 1 && !l->variant.hide;
-  choose_products(graph, l);
+  choose_products(graph, l->int8 ? NULL : narrow_input(node, INPUT_W), l);
 }
 
 /* ---- the matrices ---- */
@@ -241,7 +251,7 @@ Layer *layer_run_by(Graph *graph, Node *node, const RecurrentVariant *variant) {
   l->variant = *variant;
   settle_chunk(graph, node, l);
   settle_variant(node, l);
-  choose_knobs(graph, l);
+  choose_knobs(graph, node, l);
   plan_matrices(node, graph->config->target, l);
   plan_scratch(graph->config->target, l);
   if (l->int8) int8_plan_scratch(l);

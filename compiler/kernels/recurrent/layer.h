@@ -4,6 +4,7 @@
 #define RNNCC_LAYER_H
 
 #include "ir/family.h"
+#include "ir/narrow.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/recurrent/cell.h"
 #include "kernels/recurrent/stack.h"
@@ -60,7 +61,8 @@ typedef struct Layer {
 
 /* How the kernels keep the weights of W or R; NULL: in f32. Of products of integers they do not ask. */
 static inline const NarrowWeights *layer_narrow(const Layer *layer, Matrix matrix) {
-  return layer->matrices[matrix].source->narrow;
+  const MatrixPlan *plan = &layer->matrices[matrix];
+  return plan->source ? narrow_columns(plan->source, plan->panels.depth, 1) : NULL;
 }
 
 /* The layer with the schedule of plan_recurrent and --rnn. NULL after error_at(), if the kernels cannot run it. */

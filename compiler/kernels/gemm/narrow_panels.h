@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* Packed weights of fewer bits (ir/narrow.h), for all users of templates/panel_narrow.h, which has their layout. */
+#ifndef RNNCC_NARROW_PANELS_H
+#define RNNCC_NARROW_PANELS_H
+
+#include "kernels/gemm/gemm.h"
+
+typedef struct NarrowPanels {
+  Value *packed;
+  Value *scales; /* of i8 and i4; else NULL */
+} NarrowPanels;
+
+/* Of a constant of which the element `first` is the first one. */
+NarrowPanels packed_narrow(Graph *graph, const char *name, const Panels *panels, const Value *source, int64_t first);
+
+/* Sets the knobs that say how the weights are stored. NULL: in f32. */
+void weights_knobs(KernelSpec *spec, const NarrowWeights *narrow);
+bool weights_alike(const NarrowWeights *a, const NarrowWeights *b); /* the same knobs */
+
+/* Bytes of a weight; bits of one. */
+double weights_size(const NarrowWeights *narrow);
+
+/* A slice of the depth begins with a multiple of so many steps, of weights that are stored so. */
+int64_t weights_slice(const NarrowWeights *narrow);
+
+/* The knobs of the product, with such slices. */
+GemmKnobs narrow_gemm_knobs(GemmKnobs knobs, const NarrowWeights *narrow);
+
+#endif
