@@ -65,6 +65,21 @@ def test_a_module_of_another_abi_or_cpu_says_why(compile, monkeypatch):
         rnncc.load(FAKE)
 
 
+def test_a_file_that_replaces_another_is_loaded_beside_it(compile, tmp_path):
+    """dlopen() finds what it has under a name. A file is given back with the last that uses it, as before."""
+    path, digits = tmp_path / "m.so", compile(DIGITS)
+    loaded = []
+    for data in (FAKE.read_bytes(), digits.read_bytes(), FAKE.read_bytes()):
+        (tmp_path / "new").write_bytes(data)
+        (tmp_path / "new").rename(path)
+        loaded += [rnncc.load(path, threads=1), rnncc.load(path, threads=1)]
+    assert [it.name[:4] for it in loaded] == ["fake"] * 2 + ["digi"] * 2 + ["fake"] * 2
+    assert loaded[0]._library.library._handle == loaded[1]._library.library._handle != loaded[4]._library.library._handle
+    assert loaded[2](X).shape == (4, 10) and all(it.path == str(path) for it in loaded)
+    loaded.clear()
+    assert str(tmp_path) not in open("/proc/self/maps").read()
+
+
 def test_networks_of_a_bundle_share_workers(rnncc_bundle):
     with rnncc.load(rnncc_bundle, threads=2) as first:
         assert first.networks == ["a", "b"] and first.name == "a"

@@ -69,6 +69,21 @@ def check_file(path: str) -> None:
         raise LoadError(f"{path}: {error.strerror}") from error
 
 
+_files: Dict[str, List[Tuple[int, int]]] = {}  # those that have been loaded from a path
+
+
+def _spelled(path: str) -> str:
+    """The loader returns what it has loaded under a name, also where another file has replaced that. So each file of a path
+    gets a spelling of its own: /folder/m.so, /folder/./m.so, and so on."""
+    status = os.stat(path)
+    files = _files.setdefault(path, [])
+    file = status.st_dev, status.st_ino
+    if file not in files:
+        files.append(file)
+    folder, name = os.path.split(path)
+    return os.path.join(folder, "./" * files.index(file) + name)
+
+
 def _close(handle: int) -> None:
     import _ctypes
     _ctypes.dlclose(handle)
@@ -81,7 +96,7 @@ class Library:
         self.path = os.path.abspath(os.fspath(path))
         check_file(self.path)
         try:
-            self.library = ctypes.CDLL(self.path)
+            self.library = ctypes.CDLL(_spelled(self.path))
         except OSError as error:
             raise LoadError(str(error)) from error
         weakref.finalize(self, _close, self.library._handle).atexit = False
