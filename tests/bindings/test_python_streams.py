@@ -5,43 +5,15 @@ import threading
 import numpy
 import pytest
 
-from support.model_builder import Model
+from support import streaming
 from support.module import rnncc
-
-MOST = 8
-
-
-def lstm(name="listener", batch=True, units=5):
-    """y[T, 1, B, H] of x[T, B, 3], with the states h0 and c0; without a batch, B is 1 and the states have no slots."""
-    rng, model = numpy.random.default_rng(1), Model(name)
-    model.dim("T", 1, 5, 40)
-    count, axis = ("B", {"batch_axis": 1}) if batch else (1, {})
-    if batch:
-        model.dim("B", 1, 2, MOST)
-    x = model.input("x", "f32", ["T", count, 3])
-    h, c = (model.state(f"{s}0", f"{s}N", "f32", [1, count, units], **axis) for s in "hc")
-    w, r = (model.constant(rng.standard_normal((1, 4 * units, n)).astype("f4")) for n in (3, units))
-    model.output(model.node("LSTM", [x, w, r, None, None, h, c], ["y", "hN", "cN"], hidden_size=units)[0])
-    return model
+from support.streaming import close, expected, sound
 
 
 @pytest.fixture(scope="module")
 def listener(compile, tmp_path_factory):
-    with rnncc.load(compile(lstm().write(tmp_path_factory.mktemp("listener"))), threads=1) as module:
+    with rnncc.load(compile(streaming.listener().write(tmp_path_factory.mktemp("listener"))), threads=1) as module:
         yield module
-
-
-def sound(stream, steps=30):
-    return numpy.random.default_rng(stream).standard_normal((steps, 3)).astype("f4")
-
-
-def expected(module, stream):
-    with module.context() as context:
-        return context(sound(stream)[:, None])[:, 0, 0]
-
-
-def close(found, due):
-    return numpy.allclose(found, due, atol=1e-6)
 
 
 def random_steps(streams, seed):
@@ -69,7 +41,7 @@ def test_each_stream_computes_what_it_does_alone(listener, count):
 
 
 def test_without_a_batch_streams_take_turns(compile, tmp_path):
-    with rnncc.load(compile(lstm("one", False).write(tmp_path)), threads=1) as module:
+    with rnncc.load(compile(streaming.listener("one", False).write(tmp_path)), threads=1) as module:
         streams = rnncc.Streams(module)
         streams.open("a"), streams.open("b")
         results = [streams.step([(key, {"x": sound(k)[a:a + 10][:, None]}) for k, key in enumerate("ab")])
@@ -83,7 +55,7 @@ def test_a_stream_goes_on_elsewhere(listener, compile, tmp_path):
     first = rnncc.Streams(listener)
     first.open("a")
     (begin,) = first.step([("a", {"x": sound(7)[:10]})])
-    with rnncc.load(compile(lstm("newer").write(tmp_path)), threads=1) as module:
+    with rnncc.load(compile(streaming.listener("newer").write(tmp_path)), threads=1) as module:
         second = rnncc.Streams(module)
         second.open("b", first.state("a"))
         (end,) = second.step([("b", {"x": sound(7)[10:]})])

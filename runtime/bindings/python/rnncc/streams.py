@@ -40,6 +40,16 @@ class Streams:
     def __len__(self) -> int:
         return len(self._states)
 
+    @property
+    def most(self) -> int:
+        """How many streams share a run at most."""
+        return self._rows.most
+
+    @property
+    def inputs(self) -> List[str]:
+        """What a row has."""
+        return [it.name for it in self._rows.inputs]
+
     def keys(self) -> List[Hashable]:
         return list(self._states)
 
