@@ -56,17 +56,23 @@ static void draw(const float *image) {
   }
 }
 
-/* Reads all images; returns how many it read right. */
-static int read_all(Session *session, const HeldOut *held_out) {
-  int wrong = 0;
+/* Reads all images, and draws the first that it reads right and the first that it takes for another. */
+static void read_all(Session *session, const HeldOut *held_out) {
+  int right = 0, first_wrong = -1, taken_for = 0;
   for (int i = 0; i < held_out->count; i++) {
     const float *image = held_out->images + (size_t)i * PIXELS;
     int digit = read_digit(session, image);
-    if (digit == held_out->labels[i] || wrong++) continue;
-    printf("  takes this %d for a %d:\n", held_out->labels[i], digit);
-    draw(image);
+    if (digit == held_out->labels[i]) {
+      if (!right++) printf("  reads this as a %d:\n", digit), draw(image);
+    } else if (first_wrong < 0) {
+      first_wrong = i;
+      taken_for = digit;
+    }
   }
-  return held_out->count - wrong;
+  printf("  %d of %d held-out images right (%.1f%%)\n", right, held_out->count, 100.0 * right / held_out->count);
+  if (first_wrong < 0) return;
+  printf("  takes this %d for a %d:\n", held_out->labels[first_wrong], taken_for);
+  draw(held_out->images + (size_t)first_wrong * PIXELS);
 }
 
 int main(int argc, char **argv) {
@@ -74,8 +80,7 @@ int main(int argc, char **argv) {
   HeldOut held_out = read_held_out(argv[2], argv[3]);
   Session session = session_load(argv[1]);
   session_start(&session, 1);
-  int right = read_all(&session, &held_out);
-  printf("  %d of %d held-out images right (%.1f%%)\n", right, held_out.count, 100.0 * right / held_out.count);
+  read_all(&session, &held_out);
   session_close(&session);
   free((void *)held_out.images);
   free((void *)held_out.labels);
