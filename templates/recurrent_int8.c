@@ -44,13 +44,6 @@ SIMD_FUNCTION void quantise_state(const Steps *s, const float *state) {
     s->scales[i] = quantise_row(state + i * l->state_row, l->hidden, s->state + i * s->state_row);
 }
 
-/* What is added to the product: the input's part, except for the gate whose reset comes after the product. */
-SIMD_FUNCTION vec start_of(const Layer *l, const float *gates, int64_t panel, int gate_vector) {
-  bool after = CELL == CELL_GRU_AFTER && gate_vector >= 2 * UNIT_VECTORS;
-  const float *bias = l->after_bias + (panel * UNIT_VECTORS + gate_vector - 2 * UNIT_VECTORS) * LANES;
-  return vload(after ? bias : gates + gate_vector * LANES);
-}
-
 SIMD_FUNCTION void finish_row(const Steps *s, int64_t step, int64_t panel, int64_t sample, const vint *products,
                               bool candidate) {
   const Layer *l = &s->layer;

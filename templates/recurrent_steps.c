@@ -81,15 +81,10 @@ SIMD_FUNCTION void multiply_rows(PanelRow *sums, int rows, int vectors, const fl
     narrow_multiply(WEIGHTS, SCALE_GROUP, sums, rows, vectors, a, a_row, 1, weights, scales, depth);
 }
 
-/* The initial sums of a product, vectors first .. first + vectors of the panel: the input's part, except for the gate
- * whose reset comes after the product. */
+/* The initial sums of a product, vectors first .. first + vectors of the panel. */
 SIMD_FUNCTION void start_sums(const Layer *l, vec *sums, const float *gates, int64_t panel, int first, int vectors) {
 #pragma clang loop unroll(full)
-  for (int v = 0; v < vectors; v++) {
-    bool after = CELL == CELL_GRU_AFTER && first + v >= 2 * UNIT_VECTORS;
-    const float *bias = l->after_bias + (panel * UNIT_VECTORS + first + v - 2 * UNIT_VECTORS) * LANES;
-    sums[v] = vload(after ? bias : gates + (first + v) * LANES);
-  }
+  for (int v = 0; v < vectors; v++) sums[v] = start_of(l, gates, panel, first + v);
 }
 
 SIMD_FUNCTION float *partial_of(const Layer *l, int64_t panel, int64_t sample) {

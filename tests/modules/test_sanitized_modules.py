@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""Modules whose C is built with AddressSanitizer and UndefinedBehaviorSanitizer: runs touch no memory but their own, and
+do nothing that C leaves undefined."""
+import os
+import subprocess
+from pathlib import Path
+
+import numpy
+import pytest
+
+from conftest import ROOT
+from graphs.movement_models import CASES as MOVEMENTS
+from graphs.op_models import CASES as OPERATORS
+from graphs.quantised_models import QUANTISED
+from support.amount import long_tests
+from support.merge import merged
+from support.small_networks import networks
+
+pytestmark = pytest.mark.unsanitized  # the module has them
+
+CLANG = "clang-19 -fsanitize=address,undefined -fno-sanitize-recover=all -shared-libasan -O1"
+SEEDS = 4 if long_tests() else 1
+TARGETS = ["x86-64-v4", "x86-64-v3"] if long_tests() else ["native"]
+SHIPPED = ["digits_rnn", "digits_cnn", "hyphenate"] if long_tests() else ["digits_rnn"]
+
+
+@pytest.fixture(scope="module")
+def sanitizers():
+    """The library that must be loaded before the program's."""
+    name = "libclang_rt.asan-x86_64.so"
+    path = subprocess.run(["clang-19", f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout.strip()
+    if not Path(path).is_file():
+        pytest.skip(f"clang has no {name}")
+    return {**os.environ, "LD_PRELOAD": path, "ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1"}
+
+
+@pytest.fixture
+def sanitized(rnncc, tmp_path):
+    """sanitized(model, target) -> the module."""
+
+    def build(model, target):
+        done = rnncc(model, "--emit=c", f"--target={target}", "-o", tmp_path / "c")
+        assert done.returncode == 0, done.stderr
+        subprocess.run(["make", "-s", "-j2", f"CC={CLANG}"], cwd=tmp_path / "c", check=True)
+        return tmp_path / "c" / "module.so"
+
+    return build
+
+
+def fills(folder, feeds):
+    for name, array in feeds.items():
+        numpy.save(folder / f"{name}.npy", array)
+    return [word for name in feeds for word in ("--input", f"{name}=@{folder}/{name}.npy")]
+
+
+def runs(rnnrun, module, words, environment):
+    for threads in 1, 2:
+        done = rnnrun("run", module, "--threads", threads, *words, env=environment)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_models(sanitized, sanitizers, rnnrun, name, target):
+    module = sanitized(ROOT / "models" / f"{name}.json", target)
+    names = [line.split()[1] for line in rnnrun("inspect", module, env=sanitizers).stdout.splitlines() if line.startswith("input")]
+    runs(rnnrun, module, [word for name in names for word in ("--input", f"{name}=random")], sanitizers)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_layers_whose_channels_fill_no_vector(sanitized, sanitizers, rnnrun, tmp_path, target):
+    model, feeds = networks()
+    runs(rnnrun, sanitized(model.write(tmp_path), target), fills(tmp_path, feeds), sanitizers)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("cases", [OPERATORS, MOVEMENTS, QUANTISED], ids=["arithmetic", "movement", "quantised"])
+def test_operators(sanitized, sanitizers, rnnrun, tmp_path, cases, target):
+    """All of them side by side in a network."""
+    parts = [make(numpy.random.default_rng([seed, *name.encode()])) for name, make in cases.items() for seed in range(SEEDS)]
+    model, feeds = merged(parts)
+    runs(rnnrun, sanitized(model.write(tmp_path), target), fills(tmp_path, feeds), sanitizers)
