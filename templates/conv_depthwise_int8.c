@@ -49,7 +49,13 @@ enum { SIGNED_X = 0 };
 /* y and the residual are of i8, else of u8.
  * legal: 0 1 */
 enum { SIGNED_Y = 0 };
-/* 1: adds residual, of y's shape: both are taken from their scale to that of the sum.
+/* 1: y is bounded before it is rounded: what it rounds to may exceed i32.
+ * legal: 0 1 */
+enum { BOUNDS = 0 };
+/* What becomes of y: nothing; or it is taken to another scale, by factors or divided (requantise.h).
+ * legal: 0..2 */
+enum { STEP = 0 };
+/* 1: STEP adds residual, of y's shape.
  * legal: 0 1 */
 enum { RESIDUAL = 0 };
 /* 1: x's zero point is 0.
@@ -119,10 +125,14 @@ SIMD_FUNCTION void tile(const Row *row, int64_t column, int columns, bool inside
     add_row(sums, in, row->w + r * WINDOW_W * LANES, zero, first, columns, inside);
   }
 #pragma clang loop unroll(full)
+  for (int i = 0; i < columns; i++) sums[i] = vmul(sums[i], scale);
+#pragma clang loop unroll(full)
   for (int i = 0; i < columns; i++) {
+    const bool by_four = !(ANY_WIDTH && !inside) && i / 4 * 4 + 4 <= columns;
     int64_t at = (column + i) * LANES;
-    if (ANY_WIDTH && !inside && column + i >= OUT_W) continue;
-    requantise(vmul(sums[i], scale), RESIDUAL ? row->residual + at : NULL, row->y + at, RESIDUAL, SIGNED_Y, &f);
+    if ((by_four && i % 4) || (ANY_WIDTH && !inside && column + i >= OUT_W)) continue;
+    requantise(&sums[i], by_four ? 4 : 1, RESIDUAL ? row->residual + at : NULL, row->y + at, STEP, BOUNDS, SIGNED_Y,
+               &f);
   }
 }
 

@@ -82,7 +82,13 @@ enum { FORM = 0 };
 /* 1: products of the zero point are zero, so that taps outside the input are skipped.
  * legal: 0 1 */
 enum { SKIPS = 0 };
-/* 1: adds residual, of y's shape: both are taken from their scale to that of the sum.
+/* 1: y is bounded before it is rounded: what it rounds to may exceed i32.
+ * legal: 0 1 */
+enum { BOUNDS = 0 };
+/* What becomes of y: nothing; or it is taken to another scale, by factors or divided (requantise.h).
+ * legal: 0..2 */
+enum { STEP = 0 };
+/* 1: STEP adds residual, of y's shape.
  * legal: 0 1 */
 enum { RESIDUAL = 0 };
 
@@ -142,6 +148,7 @@ typedef struct Place {
   const uint8_t *residual;
   uint8_t *y;                /* of the tile's first vector of output channels; residual is, too */
   uint32_t inside[WINDOW_W]; /* one bit for each column: its tap lies in the input */
+  bool whole;                /* all do */
 } Place;
 
 /* ---- a tile ---- */
@@ -166,21 +173,34 @@ SIMD_FUNCTION void multiply(vint sums[OC_VECTORS][COLUMNS], const uint8_t *x, co
   }
 }
 
-/* All taps of one block. */
+/* The taps of a row of the window one by one: some columns' may lie outside the input. */
+SIMD_FUNCTION void taps_of_row(vint sums[OC_VECTORS][COLUMNS], const Conv *c, const Place *p, const uint8_t *x,
+                               const int8_t *w, int64_t steps, int vectors, int columns, bool in_rows) {
+  const uint32_t all = (1u << columns) - 1;
+  for (int64_t s = 0; s < WINDOW_W; s++) {
+    const uint8_t *in = x + s * DILATION_W * IN_BLOCK;
+    const int8_t *weights = w + s * vectors * TAP;
+    uint32_t inside = !in_rows ? 0 : INSIDE && !ANY_WIDTH ? all : p->inside[s];
+    if (inside == all)
+      multiply(sums, in, c->zeros, weights, steps, vectors, columns, true, all);
+    else if (!SKIPS || inside)
+      multiply(sums, in, c->zeros, weights, steps, vectors, columns, false, inside);
+  }
+}
+
+/* All taps of one block. Those of a row of the window that lie in the input, whose channels are all multiplied, follow
+ * each other, as their weights do. */
 SIMD_FUNCTION void block(vint sums[OC_VECTORS][COLUMNS], const Conv *c, const Place *p, const uint8_t *x,
                          const int8_t *w, int64_t steps, int vectors, int columns) {
-  const uint32_t all = (1u << columns) - 1;
+  const bool joined = DILATION_W == 1 && steps == STEPS;
   for (int64_t r = SKIPS ? p->first_row : 0; r < (SKIPS ? p->end_row : WINDOW_H); r++) {
     bool in_rows = SKIPS || (r >= p->first_row && r < p->end_row);
-    for (int64_t s = 0; s < WINDOW_W; s++) {
-      const uint8_t *in = x + (r * DILATION_H * IN_W + s * DILATION_W) * IN_BLOCK;
-      const int8_t *weights = w + (r * WINDOW_W + s) * vectors * TAP;
-      uint32_t inside = !in_rows ? 0 : INSIDE && !ANY_WIDTH ? all : p->inside[s];
-      if (inside == all)
-        multiply(sums, in, c->zeros, weights, steps, vectors, columns, true, all);
-      else if (!SKIPS || inside)
-        multiply(sums, in, c->zeros, weights, steps, vectors, columns, false, inside);
-    }
+    const uint8_t *in = x + r * DILATION_H * IN_W * IN_BLOCK;
+    const int8_t *weights = w + r * WINDOW_W * vectors * TAP;
+    if (joined && in_rows && p->whole && !(ANY_WIDTH && p->columns < columns))
+      multiply(sums, in, c->zeros, weights, WINDOW_W * STEPS, vectors, columns, true, 0);
+    else
+      taps_of_row(sums, c, p, in, weights, steps, vectors, columns, in_rows);
   }
 }
 
@@ -191,7 +211,8 @@ SIMD_FUNCTION void begin_sums(vint sums[OC_VECTORS][COLUMNS], const Place *p, in
 #pragma clang loop unroll(full)
     for (int m = 0; m < columns; m++) {
       sums[j][m] = start;
-      if (RESIDUAL && !(ANY_WIDTH && m >= p->columns)) vprefetch(p->residual + j * OUT_PLANE + m * LANES);
+      bool is_prefetched = RESIDUAL && m * LANES % LINE == 0 && !(ANY_WIDTH && m >= p->columns);
+      if (is_prefetched) vprefetch(p->residual + j * OUT_PLANE + m * LANES);
     }
   }
 }
@@ -200,13 +221,16 @@ SIMD_FUNCTION void end_sums(vint sums[OC_VECTORS][COLUMNS], const Conv *c, const
   const Finish f = c->finish; /* bytes that are stored may be anything in memory */
 #pragma clang loop unroll(full)
   for (int j = 0; j < vectors; j++) {
-    vec scale = vload(p->scale + j * LANES);
+    vec scale = vload(p->scale + j * LANES), scaled[COLUMNS];
+#pragma clang loop unroll(full)
+    for (int m = 0; m < columns; m++) scaled[m] = vmul(vint_to_float(sums[j][m]), scale);
 #pragma clang loop unroll(full)
     for (int m = 0; m < columns; m++) {
+      const bool by_four = !ANY_WIDTH && m / 4 * 4 + 4 <= columns;
       int64_t at = j * OUT_PLANE + m * LANES;
-      if (ANY_WIDTH && m >= p->columns) continue;
-      vec scaled = vmul(vint_to_float(sums[j][m]), scale);
-      requantise(scaled, RESIDUAL ? p->residual + at : NULL, p->y + at, RESIDUAL, SIGNED_Y, &f);
+      if ((by_four && m % 4) || (ANY_WIDTH && m >= p->columns)) continue;
+      requantise(&scaled[m], by_four ? 4 : 1, RESIDUAL ? p->residual + at : NULL, p->y + at, STEP, BOUNDS, SIGNED_Y,
+                 &f);
     }
   }
 }
@@ -292,6 +316,7 @@ static Place place_of(const Conv *c, const Run *run, int64_t t, Blocks blocks) {
              .y = c->y + run->image * c->y_image + out};
   p.x = c->x + run->image * c->x_image + (top * IN_W + left + blocks.begin * IN_H * IN_W) * IN_BLOCK;
   p.residual = RESIDUAL ? c->residual + run->image * c->residual_image + out : NULL;
+  p.whole = left >= 0 && left + (p.columns - 1) * STRIDE_W + (WINDOW_W - 1) * DILATION_W < IN_W;
   for (int64_t s = 0; (ANY_WIDTH || !INSIDE) && s < WINDOW_W; s++) p.inside[s] = columns_inside(left, s, p.columns);
   look_ahead(c, run, t, &p);
   return p;

@@ -67,7 +67,13 @@ enum { SIGNED_X = 0 };
 /* y and the residual are of i8, else of u8.
  * legal: 0 1 */
 enum { SIGNED_Y = 0 };
-/* 1: adds residual, of y's shape: both are taken from their scale to that of the sum.
+/* 1: y is bounded before it is rounded: what it rounds to may exceed i32.
+ * legal: 0 1 */
+enum { BOUNDS = 0 };
+/* What becomes of y: nothing; or it is taken to another scale, by factors or divided (requantise.h).
+ * legal: 0..2 */
+enum { STEP = 0 };
+/* 1: STEP adds residual, of y's shape.
  * legal: 0 1 */
 enum { RESIDUAL = 0 };
 
@@ -343,20 +349,24 @@ typedef struct Channels {
   vec scale;
 } Channels;
 
-SIMD_FUNCTION void finish(uint8_t *y, const uint8_t *residual, vint out[TILE_H][TILE_W], const Channels *channels,
-                          const Finish *f, int64_t h, int64_t w) {
-  int64_t at = (h * OUT_W + w) * LANES;
-  vint sum = vint_shift_right(vint_add(without_odd_factor(out[h][w]), channels->start), SHIFT);
-  vec scaled = vmul(vint_to_float(sum), channels->scale);
-  requantise(scaled, RESIDUAL ? residual + at : NULL, y + at, RESIDUAL, SIGNED_Y, f);
+SIMD_FUNCTION vec scaled(vint sum, const Channels *channels) {
+  sum = vint_shift_right(vint_add(without_odd_factor(sum), channels->start), SHIFT);
+  return vmul(vint_to_float(sum), channels->scale);
 }
 
 SIMD_FUNCTION void finish_whole(uint8_t *y, const uint8_t *residual, vint out[TILE_H][TILE_W], const Channels *channels,
                                 const Finish *f) {
+  enum { COUNT = TILE_W == 4 ? 4 : 1 };
 #pragma clang loop unroll(full)
   for (int h = 0; h < TILE_H; h++) {
+    vec row[TILE_W];
 #pragma clang loop unroll(full)
-    for (int w = 0; w < TILE_W; w++) finish(y, residual, out, channels, f, h, w);
+    for (int w = 0; w < TILE_W; w++) row[w] = scaled(out[h][w], channels);
+#pragma clang loop unroll(full)
+    for (int w = 0; w < TILE_W; w += COUNT) {
+      int64_t at = (h * OUT_W + w) * LANES;
+      requantise(&row[w], COUNT, RESIDUAL ? residual + at : NULL, y + at, STEP, BOUNDS, SIGNED_Y, f);
+    }
   }
 }
 
@@ -364,7 +374,11 @@ SIMD_FUNCTION void finish_whole(uint8_t *y, const uint8_t *residual, vint out[TI
 static void finish_border(uint8_t *y, const uint8_t *residual, vint out[TILE_H][TILE_W], const Channels *channels,
                           const Finish *f, int64_t rows, int64_t columns) {
   for (int64_t h = 0; h < rows; h++)
-    for (int64_t w = 0; w < columns; w++) finish(y, residual, out, channels, f, h, w);
+    for (int64_t w = 0; w < columns; w++) {
+      const vec one = scaled(out[h][w], channels);
+      int64_t at = (h * OUT_W + w) * LANES;
+      requantise(&one, 1, RESIDUAL ? residual + at : NULL, y + at, STEP, BOUNDS, SIGNED_Y, f);
+    }
 }
 
 /* LANES output channels, block `at` of y, of all tiles. */

@@ -34,7 +34,10 @@ void expand_qlinear_add(const Formula *f, const Node *node, Value **results) {
 
 void expand_quantised_sum(const Formula *f, const Node *node, Value **results) {
   Value *sum = plus(f, in_floats(f, node, 0), in_floats(f, node, 3));
-  results[0] = rounded_last(f, node, over(f, sum, node->inputs[6]), node_input(node, 7));
+  if (node_int(node, ATTR_rounds_first))
+    results[0] = as_result(f, node, sum, 6);
+  else
+    results[0] = rounded_last(f, node, over(f, sum, node->inputs[6]), node_input(node, 7));
 }
 
 /* The numbers are multiplied before they are scaled: their product is exact. */

@@ -237,7 +237,8 @@ static bool match_add(Match *match, const Builder *f, const Node *node) {
   if (!is_op(a.numbers->producer, OP_QLinearConv) && !is_op(b.numbers->producer, OP_QLinearConv)) return false;
   Value *const inputs[] = {a.numbers,          a.how.scale, zero_of(f, &a.how), b.numbers, b.how.scale,
                            zero_of(f, &b.how), y.scale,     zero_of(f, &y)};
-  return replace_with_numbers(match, build_op(f, OP_QLinearAdd, 8, inputs, 1, 0, NULL), quantize);
+  const Attribute rounds_first = attribute_int(ATTR_rounds_first, 1);
+  return replace_with_numbers(match, build_op(f, OP_QLinearAdd, 8, inputs, 1, 1, &rounds_first), quantize);
 }
 
 /* ---- normalisations ---- */

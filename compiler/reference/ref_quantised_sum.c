@@ -27,13 +27,15 @@ const char *ref_qlinear_add(const Node *node, const Tensor *const *inputs, Tenso
   Tensor *y = outputs[0];
   Steps of_a = steps_at(node, inputs, INPUT_A + 1), of_b = steps_at(node, inputs, INPUT_B + 1);
   Steps of_y = steps_at(node, inputs, INPUT_C);
+  bool rounds_first = node_int(node, ATTR_rounds_first) != 0;
   double least = (double)dtype_min(y->dtype), most = (double)dtype_max(y->dtype);
   Walk walk = walk_over(y->rank, y->shape);
   if (!walk_add_broadcast(&walk, y) || !walk_add_broadcast(&walk, a) || !walk_add_broadcast(&walk, b))
     bug("the operands fitted before");
   for (bool on = walk_begin(&walk); on; on = walk_next(&walk)) {
     double sum = rounded(in_floats(a, walk.offset[1], of_a) + in_floats(b, walk.offset[2], of_b));
-    double number = rint(rounded(rounded(sum / of_y.scale) + of_y.zero));
+    double quotient = rounded(sum / of_y.scale);
+    double number = rounds_first ? rint(quotient) + of_y.zero : rint(rounded(quotient + of_y.zero));
     tensor_set(y, walk.offset[0], fmin(fmax(number, least), most));
   }
   return NULL;

@@ -17,6 +17,7 @@
  *   vround_to_int(v)               vec -> vint, halves to even; |v| < 2^31
  *   vint_load_u8 vint_load_s8(p)   LANES bytes at p; _n(p, n): the first n, zero in the others, and reads no more
  *   vint_store_u8 vint_store_s8(p, v)   saturated to the type, LANES bytes; _n(p, v, n): the first n
+ *   vint_store4_u8 vint_store4_s8(p, a, b, c, d)   the bytes of a, then those of b, c and d
  *
  *   vdot_broadcast(p, is_signed)   DOT bytes at p for every lane, u8 or s8; _n(p, n, is_signed): n of 1..DOT bytes,
  * reads no more; what stands for the others does not count where the weights are zero vdot_load(p) weights: DOT * LANES

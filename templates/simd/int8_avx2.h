@@ -45,6 +45,16 @@ SIMD_FUNCTION void vint_store_u8_n(void *p, vint v, int n) {
 SIMD_FUNCTION void vint_store_s8_n(void *p, vint v, int n) {
   simd_bytes_store(p, (unsigned long long)_mm_cvtsi128_si64(simd_to_s8(v)), n);
 }
+/* Packing works within 128 bits, so that the two halves of a vector come together last. */
+SIMD_FUNCTION void simd_store_turned(void *p, __m256i bytes) {
+  _mm256_storeu_si256(p, _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
+}
+SIMD_FUNCTION void vint_store4_u8(void *p, vint a, vint b, vint c, vint d) {
+  simd_store_turned(p, _mm256_packus_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d)));
+}
+SIMD_FUNCTION void vint_store4_s8(void *p, vint a, vint b, vint c, vint d) {
+  simd_store_turned(p, _mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d)));
+}
 
 SIMD_FUNCTION vint vpair_inputs(const void *p, const void *q, int is_signed) {
   __m128i bytes = _mm_unpacklo_epi64(_mm_loadl_epi64(p), _mm_loadl_epi64(q));

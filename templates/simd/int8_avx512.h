@@ -41,6 +41,18 @@ SIMD_FUNCTION void vint_store_u8_n(void *p, vint v, int n) { _mm_mask_storeu_epi
 SIMD_FUNCTION void vint_store_s8_n(void *p, vint v, int n) {
   _mm_mask_storeu_epi8(p, vmask_first(n), _mm512_cvtsepi32_epi8(v));
 }
+/* Packing works within 128 bits, so that the four lanes of a vector come together last. */
+SIMD_FUNCTION __m512i simd_s16(vint a, vint b) { return _mm512_packs_epi32(a, b); }
+SIMD_FUNCTION void simd_store_turned(void *p, __m512i bytes) {
+  const __m512i turn = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
+  _mm512_storeu_si512(p, _mm512_permutexvar_epi32(turn, bytes));
+}
+SIMD_FUNCTION void vint_store4_u8(void *p, vint a, vint b, vint c, vint d) {
+  simd_store_turned(p, _mm512_packus_epi16(simd_s16(a, b), simd_s16(c, d)));
+}
+SIMD_FUNCTION void vint_store4_s8(void *p, vint a, vint b, vint c, vint d) {
+  simd_store_turned(p, _mm512_packs_epi16(simd_s16(a, b), simd_s16(c, d)));
+}
 
 SIMD_FUNCTION vint vpair_inputs(const void *p, const void *q, int is_signed) {
   __m256i bytes = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(p)), _mm_loadu_si128(q), 1);

@@ -45,6 +45,13 @@ SIMD_FUNCTION void vint_store_u8(void *p, vint v) { *(simd_word *)p = simd_to_u8
 SIMD_FUNCTION void vint_store_s8(void *p, vint v) { *(simd_word *)p = simd_to_s8(v); }
 SIMD_FUNCTION void vint_store_u8_n(void *p, vint v, int n) { simd_bytes_store(p, simd_to_u8(v), n); }
 SIMD_FUNCTION void vint_store_s8_n(void *p, vint v, int n) { simd_bytes_store(p, simd_to_s8(v), n); }
+SIMD_FUNCTION int16x8_t simd_s16(vint a, vint b) { return vqmovn_high_s32(vqmovn_s32(a), b); }
+SIMD_FUNCTION void vint_store4_u8(void *p, vint a, vint b, vint c, vint d) {
+  vst1q_u8(p, vqmovun_high_s16(vqmovun_s16(simd_s16(a, b)), simd_s16(c, d)));
+}
+SIMD_FUNCTION void vint_store4_s8(void *p, vint a, vint b, vint c, vint d) {
+  vst1q_u8(p, vreinterpretq_u8_s8(vqmovn_high_s16(vqmovn_s16(simd_s16(a, b)), simd_s16(c, d))));
+}
 
 SIMD_FUNCTION vint vpair_inputs(const void *p, const void *q, int is_signed) {
   uint32x2_t words = vset_lane_u32(*(const simd_word *)q, vdup_n_u32(*(const simd_word *)p), 1);

@@ -80,6 +80,19 @@ SIMD_FUNCTION void vint_store_s8_n(void *p, vint v, int n) {
   for (int i = 0; i < n; i++) ((signed char *)p)[i] = (signed char)v[i];
 }
 
+SIMD_FUNCTION void vint_store4_u8(void *p, vint a, vint b, vint c, vint d) {
+  vint_store_u8(p, a);
+  vint_store_u8((char *)p + LANES, b);
+  vint_store_u8((char *)p + 2 * LANES, c);
+  vint_store_u8((char *)p + 3 * LANES, d);
+}
+SIMD_FUNCTION void vint_store4_s8(void *p, vint a, vint b, vint c, vint d) {
+  vint_store_s8(p, a);
+  vint_store_s8((char *)p + LANES, b);
+  vint_store_s8((char *)p + 2 * LANES, c);
+  vint_store_s8((char *)p + 3 * LANES, d);
+}
+
 typedef unsigned char simd_u8_pairs __attribute__((vector_size(2 * LANES), aligned(1), may_alias));
 typedef signed char simd_s8_pairs __attribute__((vector_size(2 * LANES), aligned(1), may_alias));
 typedef unsigned short simd_pairs __attribute__((vector_size(4 * LANES)));

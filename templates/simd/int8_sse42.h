@@ -44,6 +44,12 @@ SIMD_FUNCTION void vint_store_u8(void *p, vint v) { *(simd_word *)p = simd_to_u8
 SIMD_FUNCTION void vint_store_s8(void *p, vint v) { *(simd_word *)p = simd_to_s8(v); }
 SIMD_FUNCTION void vint_store_u8_n(void *p, vint v, int n) { simd_bytes_store(p, simd_to_u8(v), n); }
 SIMD_FUNCTION void vint_store_s8_n(void *p, vint v, int n) { simd_bytes_store(p, simd_to_s8(v), n); }
+SIMD_FUNCTION void vint_store4_u8(void *p, vint a, vint b, vint c, vint d) {
+  _mm_storeu_si128(p, _mm_packus_epi16(_mm_packs_epi32(a, b), _mm_packs_epi32(c, d)));
+}
+SIMD_FUNCTION void vint_store4_s8(void *p, vint a, vint b, vint c, vint d) {
+  _mm_storeu_si128(p, _mm_packs_epi16(_mm_packs_epi32(a, b), _mm_packs_epi32(c, d)));
+}
 
 SIMD_FUNCTION vint vpair_inputs(const void *p, const void *q, int is_signed) {
   __m128i bytes = _mm_insert_epi32(simd_four(*(const simd_word *)p), (int)*(const simd_word *)q, 1);

@@ -42,6 +42,19 @@ SIMD_FUNCTION void vint_store_s8_n(void *p, vint v, int n) {
   svst1b_s32(vmask_first(n), p, simd_between(v, -128, 127));
 }
 
+SIMD_FUNCTION void vint_store4_u8(void *p, vint a, vint b, vint c, vint d) {
+  vint_store_u8(p, a);
+  vint_store_u8((char *)p + LANES, b);
+  vint_store_u8((char *)p + 2 * LANES, c);
+  vint_store_u8((char *)p + 3 * LANES, d);
+}
+SIMD_FUNCTION void vint_store4_s8(void *p, vint a, vint b, vint c, vint d) {
+  vint_store_s8(p, a);
+  vint_store_s8((char *)p + LANES, b);
+  vint_store_s8((char *)p + 2 * LANES, c);
+  vint_store_s8((char *)p + 3 * LANES, d);
+}
+
 /* Masks of the first LANES of the numbers of 16 bits, and of the others. */
 SIMD_FUNCTION svbool_t simd_first_half(void) { return svwhilelt_b16_s32(0, LANES); }
 SIMD_FUNCTION vint vpair_inputs(const void *p, const void *q, int is_signed) {

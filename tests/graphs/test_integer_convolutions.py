@@ -262,24 +262,62 @@ def added(a, b):
     return rounded
 
 
+def residual_model(name, r_scale, z_scale, second=False, z_zero=None):
+    """(Model, feeds, expected): a convolution whose result takes part in a QLinearAdd."""
+    model, feeds = convolution(name, **CASES[name])
+    conv, = model.nodes
+    sums, = exact(model, feeds).values()
+    dtype, y_scale, y_zero = BYTES[sums.dtype], model.arrays[conv["inputs"][6]], model.arrays[conv["inputs"][7]]
+    rng = numpy.random.default_rng(len(name))
+    r, r_scale, r_zero = numbers(rng, dtype, sums.shape, False), numpy.float32(r_scale), numbers(rng, dtype, (), False)
+    z_scale = numpy.float32(z_scale)
+    z_zero = numbers(rng, dtype, (), False) if z_zero is None else numpy.array(z_zero, TYPES[dtype][0])
+    terms = [conv["outputs"][0], model.constant(y_scale), model.constant(y_zero), model.input("r", dtype, list(r.shape)),
+             model.constant(r_scale), model.constant(r_zero)]
+    terms = [*terms[3:], *terms[:3]] if second else terms
+    z = model.node("QLinearAdd", [*terms, model.constant(z_scale), model.constant(z_zero)])
+    model.outputs = [z]
+    return model, {**feeds, "r": r}, {z: added((sums, y_scale, y_zero), (r, r_scale, r_zero))(z_scale, z_zero)}
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("second", [False, True])
 def test_sums_with_a_residual_are_those_of_two_nodes(compile, tmp_path, target, second):
     for name in ("3x3", "3x3 of i8", "pointwise of rests", "depthwise"):
-        model, feeds = convolution(name, **CASES[name])
-        conv, = model.nodes
-        sums, = exact(model, feeds).values()
-        dtype, y_scale, y_zero = BYTES[sums.dtype], model.arrays[conv["inputs"][6]], model.arrays[conv["inputs"][7]]
-        rng = numpy.random.default_rng(len(name))
-        r, r_scale, r_zero = numbers(rng, dtype, sums.shape, False), numpy.float32(.0173), numbers(rng, dtype, (), False)
-        z_scale, z_zero = numpy.float32(.011), numbers(rng, dtype, (), False)
-        terms = [conv["outputs"][0], model.constant(y_scale), model.constant(y_zero), model.input("r", dtype, list(r.shape)),
-                 model.constant(r_scale), model.constant(r_zero)]
-        terms = [*terms[3:], *terms[:3]] if second else terms
-        z = model.node("QLinearAdd", [*terms, model.constant(z_scale), model.constant(z_zero)])
-        model.outputs = [z]
-        got = run_module(compile(model.write(tmp_path), f"--target={target}"), {**feeds, "r": r}, (1, 2))
-        assert_same(got, {z: added((sums, y_scale, y_zero), (r, r_scale, r_zero))(z_scale, z_zero)})
+        model, feeds, expected = residual_model(name, .0173, .011, second)
+        got = run_module(compile(model.write(tmp_path), f"--target={target}"), feeds, (1, 2))
+        assert_same(got, expected)
+
+
+# What becomes of y and the residual, of scales (residual, sum): by factors, or divided. In halves: many sums end in .5;
+# the zero point of the sum, which is odd, decides where these go.
+SCALES = {"of usual scales": (.0173, .011), "in halves": (.5, 1), "in thirds": (1 / 3, .999999), "large": (3e4, 2e-3),
+          "small": (1e-6, 3e3)}
+
+
+@pytest.mark.parametrize("scales", SCALES)
+def test_sums_of_any_scales_are_exact(compile, tmp_path, scales):
+    model, feeds, expected = residual_model("3x3", *SCALES[scales], z_zero=7)
+    assert_same(run_module(compile(model.write(tmp_path)), feeds), expected)
+
+
+def test_halves_go_where_quantize_linear_puts_them(rnncc, compile, tmp_path):
+    """DequantizeLinear, Add and QuantizeLinear round before the zero point, here an odd one, is added."""
+    model, feeds = convolution("pointwise", **CASES["pointwise"])
+    conv, = model.nodes
+    sums, = exact(model, feeds).values()
+    one, zero, five = model.constant(numpy.float32(1)), model.arrays[conv["inputs"][7]], numpy.uint8(5)
+    r = numbers(numpy.random.default_rng(1), "u8", sums.shape, False)
+    reals = [model.node("DequantizeLinear", [conv["outputs"][0], one, conv["inputs"][7]]),
+             model.node("DequantizeLinear", [model.input("r", "u8", list(r.shape)), one, model.constant(numpy.uint8(3))])]
+    z = model.node("QuantizeLinear", [model.node("Add", reals), model.constant(numpy.float32(2)), model.constant(five)])
+    model.outputs = [z]
+    path = model.write(tmp_path)
+    halves = (sums.astype(numpy.int64) - int(zero) + r.astype(numpy.int64) - 3) / 2
+    assert (halves % 1 == .5).any()
+    expected = numpy.clip(numpy.rint(halves) + 5, 0, 255).astype(numpy.uint8)
+    assert "_residual" in rnncc("inspect", path, "--explain=conv").stdout
+    assert_same(run_module(compile(path), {**feeds, "r": r}), {z: expected})
 
 
 def test_a_residual_costs_no_kernel(rnncc, tmp_path):

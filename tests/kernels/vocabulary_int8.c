@@ -289,6 +289,22 @@ static void parts_touch_nothing_beyond(void) {
            LANES);
 }
 
+static void four_vectors_follow_each_other(void) {
+  size_t bytes = 0;
+  uint8_t *page = guarded_page(&bytes), *at = page + bytes - 4 * LANES;
+  int wrong = page == NULL;
+  for (int first = 0; first < N_INTEGERS && page; first++) {
+    int32_t x[4 * LANES];
+    for (int k = 0; k < 4 * LANES; k++) x[k] = integers[(first + 3 * k) % N_INTEGERS];
+    const vint v[] = {vint_load(x), vint_load(x + LANES), vint_load(x + 2 * LANES), vint_load(x + 3 * LANES)};
+    vint_store4_u8(at, v[0], v[1], v[2], v[3]);
+    for (int k = 0; k < 4 * LANES; k++) wrong += at[k] != between(x[k], 0, 255);
+    vint_store4_s8(at, v[0], v[1], v[2], v[3]);
+    for (int k = 0; k < 4 * LANES; k++) wrong += (int8_t)at[k] != between(x[k], -128, 127);
+  }
+  tap_case(wrong == 0, "four_vectors_follow_each_other", "%d wrong", wrong);
+}
+
 /* The weights behind the end are zero. */
 static void inputs_end_where_they_end(void) {
   size_t bytes = 0;
@@ -320,6 +336,7 @@ int main(void) {
   uint8_t *page = guarded_page(&bytes);
   bytes_become_pairs(page, bytes);
   parts_touch_nothing_beyond();
+  four_vectors_follow_each_other();
   inputs_end_where_they_end();
   return tap_end();
 }

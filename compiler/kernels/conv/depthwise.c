@@ -192,7 +192,7 @@ static KernelSpec *depthwise_int8_spec(const Graph *graph, const Node *node) {
   kernel_plane(spec, &conv->h, &conv->w);
   kernel_knob(spec, "COLUMNS", ((const DepthwiseSchedule *)node->schedule)->columns);
   if (!dim_is_const(conv->w.out)) kernel_knob(spec, "ANY_WIDTH", 1);
-  knobs_requantise(spec, node);
+  knobs_requantise(spec, graph, node);
   knob_skips(spec, node, 0);
   return spec;
 }

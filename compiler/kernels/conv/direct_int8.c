@@ -69,7 +69,8 @@ static DirectLayer layer_of(const Graph *graph, const Int8Schedule *schedule) {
                        .stride_h = conv->h.stride,
                        .stride_w = conv->w.stride,
                        .taps = (double)(conv->h.kernel * conv->w.kernel),
-                       .residual = conv->residual != NULL};
+                       .residual = conv->residual != NULL,
+                       .of_bytes = true};
   if (conv->groups > 1) layer.group_vectors = conv->kernels % lanes == 0 ? conv->kernels / lanes : 1;
   return layer;
 }
@@ -189,7 +190,7 @@ static KernelSpec *direct_int8_spec(const Graph *graph, const Node *node) {
   kernel_knob(spec, "GROUPED", conv->groups > 1);
   if (!dim_is_const(schedule->w.out)) kernel_knob(spec, "ANY_WIDTH", 1);
   if (!graph->config->target->has_dot && conv->groups == 1) kernel_knob(spec, "FORM", all_pairs_fit(graph, node, conv));
-  knobs_requantise(spec, node);
+  knobs_requantise(spec, graph, node);
   knob_skips(spec, node, step_zero(graph, conv->x));
   return spec;
 }

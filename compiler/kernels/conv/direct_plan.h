@@ -25,6 +25,7 @@ typedef struct DirectLayer {
   double step; /* the time of a step's product, of a multiply-add's of floats */
   double taps; /* of the window, inside the input, on average; others are skipped */
   bool residual, prologue;
+  bool of_bytes; /* quantised tensors; a channel of the input is a step of four bytes */
 } DirectLayer;
 
 typedef struct DirectPlan {

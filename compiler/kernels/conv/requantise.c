@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/conv/requantise.h"
 
+#include <math.h>
+
 #include "ir/tensor.h"
+#include "kernels/conv/second_step.h"
 #include "layout/blocked.h"
 #include "machine/targets.h"
 #include "program/build.h"
@@ -10,19 +13,9 @@
 #include "template/specialise.h"
 
 /* Fields of Finish in templates/requantise.h. */
-enum {
-  LEAST,
-  MOST,
-  ZERO,
-  Y_SCALE,
-  RESIDUAL_ZERO,
-  RESIDUAL_SCALE,
-  SUM_ZERO,
-  SUM_SCALE,
-  SUM_LEAST,
-  SUM_MOST,
-  FINISH_FIELDS
-};
+enum { LEAST, MOST, ZERO, Y_FACTOR, RESIDUAL_FACTOR, ADDEND, DIVISOR, BEFORE_ROUNDING, FINISH_FIELDS };
+/* STEP_* there. */
+enum { STEP_NONE, STEP_BY_FACTORS, STEP_DIVIDED };
 
 /* Inputs of QLinearConv, and of QLinearAdd: each of a tensor, its scale and its zero point. */
 enum { X_ZERO_INPUT = 2, Y_ZERO_INPUT = 7 };
@@ -60,24 +53,63 @@ static void pack_scale(Graph *graph, Node *node, const IntegerConv *numbers) {
 
 static float number_of(const Value *value) { return value ? (float)value_element(value, 0) : 0; }
 
+/* What a sum adds to numbers that it has rounded: its zero point, or 0. */
+static float zero_behind(const Node *sum) {
+  return node_int(sum, ATTR_rounds_first) ? number_of(node_input(sum, ADD_C + 1)) : 0;
+}
+
+/* The sum of an epilogue. */
+static SecondStep second_step_of(const Node *node) {
+  const Value *const *in = (const Value *const *)node->epilogue[0]->inputs;
+  DType type = node->outputs[0]->dtype;
+  int least = (int)dtype_min(type), most = (int)dtype_max(type), zero = (int)number_of(in[ADD_A + 2]);
+  float late = zero_behind(node->epilogue[0]);
+  return (SecondStep){.y_least = least - zero,
+                      .y_most = most - zero,
+                      .y_scale = number_of(in[ADD_A + 1]),
+                      .has_residual = true,
+                      .residual_least = least,
+                      .residual_most = most,
+                      .residual_zero = (int)number_of(in[ADD_B + 2]),
+                      .residual_scale = number_of(in[ADD_B + 1]),
+                      .scale = number_of(in[ADD_C]),
+                      .before_rounding = number_of(node_input(node->epilogue[0], ADD_C + 1)) - late,
+                      .least = least - (int)late,
+                      .most = most - (int)late};
+}
+
+static int step_kind(const Node *node) {
+  SecondFactors factors;
+  if (!node->n_epilogue) return STEP_NONE;
+  SecondStep step = second_step_of(node);
+  return second_step_factors(&step, &factors) ? STEP_BY_FACTORS : STEP_DIVIDED;
+}
+
+static void set_second_step(const Node *node, float *finish) {
+  SecondFactors factors;
+  SecondStep step = second_step_of(node);
+  finish[ZERO] = zero_behind(node->epilogue[0]);
+  if (second_step_factors(&step, &factors)) {
+    finish[Y_FACTOR] = factors.of_y;
+    finish[RESIDUAL_FACTOR] = factors.of_residual;
+    finish[ADDEND] = factors.addend;
+    return;
+  }
+  finish[Y_FACTOR] = step.y_scale;
+  finish[RESIDUAL_FACTOR] = step.residual_scale;
+  finish[ADDEND] = (float)step.residual_zero;
+  finish[DIVISOR] = step.scale;
+  finish[BEFORE_ROUNDING] = step.before_rounding;
+}
+
 static void pack_finish(Graph *graph, Node *node, const IntegerConv *numbers) {
   const int64_t fields = FINISH_FIELDS;
   DType type = node->outputs[0]->dtype;
-  float *finish = ARENA_ARRAY(graph->arena, float, fields), least = (float)dtype_min(type),
-        most = (float)dtype_max(type);
-  finish[LEAST] = least - (float)numbers->y_zero;
-  finish[MOST] = most - (float)numbers->y_zero;
+  float *finish = ARENA_ARRAY(graph->arena, float, fields);
+  finish[LEAST] = (float)dtype_min(type) - (float)numbers->y_zero;
+  finish[MOST] = (float)dtype_max(type) - (float)numbers->y_zero;
   finish[ZERO] = (float)numbers->y_zero;
-  if (node->n_epilogue) {
-    Value *const *in = node->epilogue[0]->inputs;
-    finish[Y_SCALE] = number_of(in[ADD_A + 1]);
-    finish[RESIDUAL_ZERO] = number_of(in[ADD_B + 2]);
-    finish[RESIDUAL_SCALE] = number_of(in[ADD_B + 1]);
-    finish[SUM_SCALE] = number_of(in[ADD_C]);
-    finish[SUM_ZERO] = number_of(node_input(node->epilogue[0], ADD_C + 1));
-    finish[SUM_LEAST] = least;
-    finish[SUM_MOST] = most;
-  }
+  if (node->n_epilogue) set_second_step(node, finish);
   graph_pack(graph, node, graph_constant(graph, "finish", RNNCC_F32, 1, &fields, finish));
 }
 
@@ -94,9 +126,19 @@ void pack_requantise(Graph *graph, Node *node, const IntegerConv *numbers, bool 
 
 static int byte_of(const Node *node, int input) { return (int)number_of(node_input(node, input)); }
 
-void knobs_requantise(KernelSpec *spec, const Node *node) {
+/* May a scaled sum leave what converts to i32? */
+static bool needs_bounds(const Graph *graph, const Node *node) {
+  IntegerConv numbers = integer_conv_of(graph->arena, node);
+  float most = 0;
+  for (int64_t k = 0; k < numbers.kernels; k++) most = fmaxf(most, numbers.scale[k]);
+  return integer_conv_reach(node) * most > 0x1p30;
+}
+
+void knobs_requantise(KernelSpec *spec, const Graph *graph, const Node *node) {
   kernel_knob(spec, "SIGNED_X", is_signed(node->inputs[0]));
   kernel_knob(spec, "SIGNED_Y", is_signed(node->outputs[0]));
+  kernel_knob(spec, "BOUNDS", needs_bounds(graph, node));
+  kernel_knob(spec, "STEP", step_kind(node));
   kernel_knob(spec, "RESIDUAL", node->n_epilogue > 0);
 }
 

@@ -16,8 +16,8 @@ enum { PACKED_WEIGHTS, PACKED_START, PACKED_SCALE, PACKED_FINISH };
  * less the zero point's products. */
 void pack_requantise(Graph *graph, Node *node, const IntegerConv *numbers, bool in_floats);
 
-/* SIGNED_X, SIGNED_Y, RESIDUAL. */
-void knobs_requantise(KernelSpec *spec, const Node *node);
+/* SIGNED_X, SIGNED_Y, BOUNDS, STEP, RESIDUAL. */
+void knobs_requantise(KernelSpec *spec, const Graph *graph, const Node *node);
 /* SKIPS: is x's zero point this one, as u8 or i8? */
 void knob_skips(KernelSpec *spec, const Node *node, int zero);
 /* The zero point whose products are zero, see DOT_ZERO of templates/simd/int8.h. */

@@ -183,7 +183,7 @@ static KernelSpec *spec_of(const Graph *graph, const Node *node) {
   kernel_knob(spec, "PART_TILES", p->part_tiles);
   kernel_knob(spec, "MIN_TILES", p->least_tiles);
   kernel_knob(spec, "BY_GROUPS", p->by_groups);
-  knobs_requantise(spec, node);
+  knobs_requantise(spec, graph, node);
   return spec;
 }
 
