@@ -8,7 +8,7 @@
  * batch nor the blocking; sums of integers are exact in any order.
  *
  * A panel holds `vectors` * LANES columns, packed [K / 4][vectors][LANES][4], its last rows filled with zeros. `rows`,
- * `vectors` and `parts` must be constants once inlined.
+ * `vectors`, `parts` and `form`, of vdot's, must be constants once inlined.
  */
 #ifndef PANEL_INT8_H
 #define PANEL_INT8_H
@@ -20,7 +20,8 @@
 
 typedef vint PanelSums[PANEL_VECTORS];
 
-/* What a row's bytes mean: element i is scale * (byte i - zero). `zero` counts as the products do (DOT_ZERO). */
+/* What a row's bytes mean: element i is scale * (byte i - zero). `zero` counts as the products do (DOT_ZERO, or
+ * DOT_SIGNS_ZERO). */
 typedef struct RowScale {
   float scale;
   int32_t zero;
@@ -58,7 +59,7 @@ SIMD_FUNCTION RowRange range_of(const float *x, int64_t n) {
 #define LEAST_RANGE 0x1p-100f
 
 /* Quantises n elements of a row. One that is infinite or not a number makes all products of the row NaN. */
-SIMD_FUNCTION RowScale quantise_row(const float *x, int64_t n, uint8_t *bytes) {
+SIMD_FUNCTION RowScale quantise_row(const float *x, int64_t n, uint8_t *bytes, int form) {
   RowRange range = range_of(x, n);
   float least = vhmin(range.least), width = vhmax(range.most) - least;
   bool finite = !vany(visnan(range.spoiled)) && width < __builtin_inff(), tiny = !(width > LEAST_RANGE);
@@ -70,12 +71,13 @@ SIMD_FUNCTION RowScale quantise_row(const float *x, int64_t n, uint8_t *bytes) {
   }
   int32_t zeros[LANES];
   vint_store(zeros, zero);
-  return (RowScale){.scale = finite ? (tiny ? 0 : width / 255) : __builtin_nanf(""), .zero = zeros[0] - DOT_ZERO};
+  return (RowScale){.scale = finite ? (tiny ? 0 : width / 255) : __builtin_nanf(""),
+                    .zero = zeros[0] - (form == DOT_SIGNS ? DOT_SIGNS_ZERO : DOT_ZERO)};
 }
 
 /* sums[m][v] += row m of A times the panel, `depth` elements each. */
 SIMD_FUNCTION void int8_multiply(PanelSums *sums, int rows, int vectors, const uint8_t *a, int64_t a_row,
-                                 const int8_t *panel, int64_t depth) {
+                                 const int8_t *panel, int64_t depth, int form) {
   for (int64_t k = 0; k < depth; k += DOT) {
     vint b[PANEL_VECTORS];
 #pragma clang loop unroll(full)
@@ -84,14 +86,14 @@ SIMD_FUNCTION void int8_multiply(PanelSums *sums, int rows, int vectors, const u
     for (int m = 0; m < rows; m++) {
       vint x = vdot_broadcast(a + m * a_row + k, 0);
 #pragma clang loop unroll(full)
-      for (int v = 0; v < vectors; v++) sums[m][v] = vdot(sums[m][v], x, b[v], DOT_ANY);
+      for (int v = 0; v < vectors; v++) sums[m][v] = vdot(sums[m][v], x, b[v], form);
     }
   }
 }
 
 /* One row in `parts` partial sums, which hide the latency of an addition. */
 SIMD_FUNCTION void int8_multiply_split(vint *sums, int parts, int vectors, const uint8_t *a, const int8_t *panel,
-                                       int64_t depth) {
+                                       int64_t depth, int form) {
   PanelSums partial[PANEL_ROWS];
 #pragma clang loop unroll(full)
   for (int i = 0; i < parts; i++) {
@@ -105,11 +107,10 @@ SIMD_FUNCTION void int8_multiply_split(vint *sums, int parts, int vectors, const
       vint x = vdot_broadcast(a + k + i * DOT, 0);
       const int8_t *row = panel + (k + i * DOT) * vectors * LANES;
 #pragma clang loop unroll(full)
-      for (int v = 0; v < vectors; v++)
-        partial[i][v] = vdot(partial[i][v], x, vdot_load(row + v * DOT * LANES), DOT_ANY);
+      for (int v = 0; v < vectors; v++) partial[i][v] = vdot(partial[i][v], x, vdot_load(row + v * DOT * LANES), form);
     }
   }
-  int8_multiply(partial, 1, vectors, a + whole, 0, panel + whole * vectors * LANES, depth - whole);
+  int8_multiply(partial, 1, vectors, a + whole, 0, panel + whole * vectors * LANES, depth - whole, form);
 #pragma clang loop unroll(full)
   for (int v = 0; v < vectors; v++) {
     sums[v] = partial[0][v];

@@ -14,6 +14,10 @@
  * legal: 1 2 4 8 */
 enum { PARTS = 2 };
 
+/* What is known of the weights: DOT_ANY or DOT_SIGNS of int8.h.
+ * legal: 0 2 */
+enum { FORM = 0 };
+
 /* Of the forms of recurrent_steps.c: none. */
 enum { PANEL_PARTS = 1, HIDE = 0, HALVES = 0, DEPTH_BLOCK = 0, INPUT = 0 };
 
@@ -41,7 +45,7 @@ typedef struct Steps {
 SIMD_FUNCTION void quantise_state(const Steps *s, const float *state) {
   const Layer *l = &s->layer;
   for (int64_t i = block_at(l, l->block_begin); i < block_at(l, l->block_end); i++)
-    s->scales[i] = quantise_row(state + i * l->state_row, l->hidden, s->state + i * s->state_row);
+    s->scales[i] = quantise_row(state + i * l->state_row, l->hidden, s->state + i * s->state_row, FORM);
 }
 
 SIMD_FUNCTION void finish_row(const Steps *s, int64_t step, int64_t panel, int64_t sample, const vint *products,
@@ -94,10 +98,10 @@ SIMD_FUNCTION void block(const Steps *s, int64_t step, int64_t panel, int64_t fi
     for (int v = 0; v < vectors; v++) sums[m][v] = vint_zero();
   }
   if (rows == 1) {
-    int8_multiply_split(sums[0], PARTS, vectors, h, weights, depth);
+    int8_multiply_split(sums[0], PARTS, vectors, h, weights, depth, FORM);
     finish_row(s, step, panel, first, sums[0], candidate);
   } else {
-    int8_multiply(sums, rows, vectors, h, s->state_row, weights, depth);
+    int8_multiply(sums, rows, vectors, h, s->state_row, weights, depth, FORM);
     _Alignas(64) int32_t tile[ROWS * PRODUCT_VECTORS * LANES];
 #pragma clang loop unroll(full)
     for (int m = 0; m < rows; m++) {

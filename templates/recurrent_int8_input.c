@@ -24,6 +24,9 @@ enum { MIN_ROWS = 1 };
 /* Partial sums of a block of one row.
  * legal: 1 2 4 8 */
 enum { PARTS = 2 };
+/* What is known of the weights: DOT_ANY or DOT_SIGNS of int8.h.
+ * legal: 0 2 */
+enum { FORM = 0 };
 
 typedef struct Product {
   const uint8_t *a;
@@ -45,9 +48,9 @@ SIMD_FUNCTION void block(const Product *p, int64_t panel, int64_t first, int row
   const uint8_t *a = p->a + first * p->a_row;
   const int8_t *weights = p->weights + panel * p->depth * VECTORS * LANES;
   if (rows == 1)
-    int8_multiply_split(sums[0], PARTS, VECTORS, a, weights, p->depth);
+    int8_multiply_split(sums[0], PARTS, VECTORS, a, weights, p->depth, FORM);
   else
-    int8_multiply(sums, rows, VECTORS, a, p->a_row, weights, p->depth);
+    int8_multiply(sums, rows, VECTORS, a, p->a_row, weights, p->depth, FORM);
 #pragma clang loop unroll(full)
   for (int m = 0; m < rows; m++) {
 #pragma clang loop unroll(full)
@@ -80,7 +83,7 @@ static void recurrent_int8_input(Team *team, const float *x, const int8_t *weigh
   int64_t begin, end, a_row = int8_row(inputs);
   RowScale *made = (RowScale *)row_scales;
   team_share(team, rows, &begin, &end);
-  for (int64_t i = begin; i < end; i++) made[i] = quantise_row(x + i * inputs, inputs, quantised + i * a_row);
+  for (int64_t i = begin; i < end; i++) made[i] = quantise_row(x + i * inputs, inputs, quantised + i * a_row, FORM);
   team_barrier(team);
   Product p = {.a = quantised,
                .weights = weights,

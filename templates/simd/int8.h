@@ -20,11 +20,16 @@
  *   vint_store4_u8 vint_store4_s8(p, a, b, c, d)   the bytes of a, then those of b, c and d
  *
  *   vdot_broadcast(p, is_signed)   DOT bytes at p for every lane, u8 or s8; _n(p, n, is_signed): n of 1..DOT bytes,
- * reads no more; what stands for the others does not count where the weights are zero vdot_load(p) weights: DOT * LANES
- * s8 at p, DOT of lane 0, then those of lane 1, ... vdot(acc, input, weights, form)   acc[lane] + the sum over i of
- * w[lane][i] * (u[i] - DOT_ZERO), where u is the byte of a u8 input, and that of a s8 input + 128. DOT_ZERO is 0 or
- * 128, as the ISA multiplies u8 or s8 by s8. form: DOT_ANY, or DOT_PAIRS, where of the two weights 2i, 2i + 1 of a lane
- * the positive ones add up to 128 at most, and so do the negative ones: then both products together fit 16 bits
+ *                                  reads no more; the others count only where the weights are not zero
+ *   vdot_load(p)                   weights: DOT * LANES s8 at p, DOT of lane 0, then those of lane 1, ...
+ *   vdot(acc, input, weights, form)   acc[lane] + the sum over i of w[lane][i] * (u[i] - DOT_ZERO), where u is the byte
+ *                                  of a u8 input, and that of a s8 input + 128. DOT_ZERO is 0 or 128, as the ISA
+ *                                  multiplies u8 or s8 by s8
+ *   form: DOT_ANY
+ *         DOT_PAIRS   of the two weights 2i, 2i + 1 of a lane the positive ones add up to 128 at most, and so do the
+ *                     negative ones: then both products together fit 16 bits
+ *         DOT_SIGNS   no weight is -128: then |u - 128| and the weights with the signs of u - 128 are multiplied, and
+ *                     DOT_SIGNS_ZERO, 128 where the form counts, else DOT_ZERO, stands for DOT_ZERO
  *
  *   vdot_zero(zero, is_signed)     the input's zero point as dot products count it: u - DOT_ZERO
  *
@@ -34,11 +39,10 @@
  *   vpair_weights(p)               2 * LANES s8 at p
  *   vpair_add vpair_sub vpair_shift(v, n)   modulo 2^16; to the left by a constant n
  *   vpair_store_first(p, v)        the first LANES of the numbers; vint_store stores all
- *   vpair_dot(acc, a, b)           acc[lane] + the lane's two products, modulo 2^32; not of four numbers -2^15 in a
- * lane
+ *   vpair_dot(acc, a, b)           acc[lane] + the lane's two products, modulo 2^32, unless all four are -2^15
  *
  * DOT_NATIVE is 1 where vdot is one instruction, and form does not count. A template is specialised with plain.h, where
- * both are 0: so they stand in headers only.
+ * all three are 0: so they stand in headers only.
  */
 /* clang-format on */
 #ifndef SIMD_INT8_H
@@ -47,7 +51,7 @@
 #include "simd/simd.h"
 
 enum { DOT = 4 };
-enum { DOT_ANY, DOT_PAIRS };
+enum { DOT_ANY, DOT_PAIRS, DOT_SIGNS };
 
 typedef unsigned simd_word __attribute__((aligned(1), may_alias)); /* DOT bytes */
 

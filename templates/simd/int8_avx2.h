@@ -67,19 +67,26 @@ SIMD_FUNCTION vint vpair_shift(vint v, int n) { return _mm256_slli_epi16(v, n); 
 SIMD_FUNCTION void vpair_store_first(void *p, vint v) { _mm_storeu_si128(p, _mm256_castsi256_si128(v)); }
 
 #ifdef __AVXVNNI__
-enum { DOT_NATIVE = 1 };
+enum { DOT_NATIVE = 1, DOT_SIGNS_ZERO = DOT_ZERO };
 SIMD_FUNCTION vint vpair_dot(vint acc, vint a, vint b) { return _mm256_dpwssd_avx_epi32(acc, a, b); }
 SIMD_FUNCTION vint vdot(vint acc, vint input, vint weights, int form) {
   (void)form;
   return _mm256_dpbusd_avx_epi32(acc, input, weights);
 }
 #else
-enum { DOT_NATIVE = 0 };
+enum { DOT_NATIVE = 0, DOT_SIGNS_ZERO = 128 };
 SIMD_FUNCTION vint vpair_dot(vint acc, vint a, vint b) { return vint_add(acc, _mm256_madd_epi16(a, b)); }
+SIMD_FUNCTION vint simd_sum_of_pairs(vint acc, vint inputs, vint weights) {
+  return vint_add(acc, _mm256_madd_epi16(_mm256_maddubs_epi16(inputs, weights), _mm256_set1_epi16(1)));
+}
+SIMD_FUNCTION vint simd_dot_signs(vint acc, vint input, vint weights) {
+  __m256i distance = _mm256_xor_si256(input, _mm256_set1_epi8(-128));
+  return simd_sum_of_pairs(acc, _mm256_abs_epi8(distance), _mm256_sign_epi8(weights, distance));
+}
 /* Bytes 0 and 2 of each lane as 16-bit numbers, then 1 and 3. Compilers find the same of other products again. */
 SIMD_FUNCTION vint vdot(vint acc, vint input, vint weights, int form) {
-  if (form == DOT_PAIRS)
-    return vint_add(acc, _mm256_madd_epi16(_mm256_maddubs_epi16(input, weights), _mm256_set1_epi16(1)));
+  if (form == DOT_PAIRS) return simd_sum_of_pairs(acc, input, weights);
+  if (form == DOT_SIGNS) return simd_dot_signs(acc, input, weights);
   __m256i even = _mm256_and_si256(input, _mm256_set1_epi16(0xff)), odd = _mm256_srli_epi16(input, 8);
   __m256i even_weights = _mm256_srai_epi16(_mm256_slli_epi16(weights, 8), 8);
   __m256i odd_weights = _mm256_srai_epi16(weights, 8);

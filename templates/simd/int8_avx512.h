@@ -65,19 +65,28 @@ SIMD_FUNCTION vint vpair_shift(vint v, int n) { return _mm512_slli_epi16(v, (uns
 SIMD_FUNCTION void vpair_store_first(void *p, vint v) { _mm256_storeu_si256(p, _mm512_castsi512_si256(v)); }
 
 #ifdef __AVX512VNNI__
-enum { DOT_NATIVE = 1 };
+enum { DOT_NATIVE = 1, DOT_SIGNS_ZERO = DOT_ZERO };
 SIMD_FUNCTION vint vpair_dot(vint acc, vint a, vint b) { return _mm512_dpwssd_epi32(acc, a, b); }
 SIMD_FUNCTION vint vdot(vint acc, vint input, vint weights, int form) {
   (void)form;
   return _mm512_dpbusd_epi32(acc, input, weights);
 }
 #else
-enum { DOT_NATIVE = 0 };
+enum { DOT_NATIVE = 0, DOT_SIGNS_ZERO = 128 };
 SIMD_FUNCTION vint vpair_dot(vint acc, vint a, vint b) { return vint_add(acc, _mm512_madd_epi16(a, b)); }
+SIMD_FUNCTION vint simd_sum_of_pairs(vint acc, vint inputs, vint weights) {
+  return vint_add(acc, _mm512_madd_epi16(_mm512_maddubs_epi16(inputs, weights), _mm512_set1_epi16(1)));
+}
+SIMD_FUNCTION vint simd_dot_signs(vint acc, vint input, vint weights) {
+  __m512i distance = _mm512_xor_si512(input, _mm512_set1_epi8(-128));
+  __mmask64 negative = _mm512_movepi8_mask(distance);
+  __m512i with_signs = _mm512_mask_sub_epi8(weights, negative, _mm512_setzero_si512(), weights);
+  return simd_sum_of_pairs(acc, _mm512_abs_epi8(distance), with_signs);
+}
 /* Bytes 0 and 2 of each lane as 16-bit numbers, then 1 and 3. Compilers find the same of other products again. */
 SIMD_FUNCTION vint vdot(vint acc, vint input, vint weights, int form) {
-  if (form == DOT_PAIRS)
-    return vint_add(acc, _mm512_madd_epi16(_mm512_maddubs_epi16(input, weights), _mm512_set1_epi16(1)));
+  if (form == DOT_PAIRS) return simd_sum_of_pairs(acc, input, weights);
+  if (form == DOT_SIGNS) return simd_dot_signs(acc, input, weights);
   __m512i even = _mm512_and_si512(input, _mm512_set1_epi16(0xff)), odd = _mm512_srli_epi16(input, 8);
   __m512i even_weights = _mm512_srai_epi16(_mm512_slli_epi16(weights, 8), 8);
   __m512i odd_weights = _mm512_srai_epi16(weights, 8);

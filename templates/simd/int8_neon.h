@@ -72,7 +72,7 @@ SIMD_FUNCTION vint vpair_dot(vint acc, vint a, vint b) {
 }
 
 #ifdef __ARM_FEATURE_DOTPROD
-enum { DOT_ZERO = 128, DOT_NATIVE = 1 };
+enum { DOT_ZERO = 128, DOT_NATIVE = 1, DOT_SIGNS_ZERO = DOT_ZERO };
 SIMD_FUNCTION vint vdot(vint acc, vint input, vint weights, int form) {
   (void)form;
   return vdotq_s32(acc, vreinterpretq_s8_s32(weights), vreinterpretq_s8_s32(input));
@@ -80,7 +80,7 @@ SIMD_FUNCTION vint vdot(vint acc, vint input, vint weights, int form) {
 #else
 /* The first weights of the four lanes come together, then the second ones, ..., and are multiplied by an element each
  * of the input. */
-enum { DOT_ZERO = 0, DOT_NATIVE = 0 };
+enum { DOT_ZERO = 0, DOT_NATIVE = 0, DOT_SIGNS_ZERO = DOT_ZERO };
 SIMD_FUNCTION vint vdot(vint acc, vint input, vint weights, int form) {
   (void)form;
   const uint8x16_t turn = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};

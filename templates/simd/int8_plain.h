@@ -6,7 +6,7 @@
 #ifndef SIMD_INT8_PLAIN_H
 #define SIMD_INT8_PLAIN_H
 
-enum { DOT_ZERO = 0, DOT_NATIVE = 0 };
+enum { DOT_ZERO = 0, DOT_NATIVE = 0, DOT_SIGNS_ZERO = DOT_ZERO };
 typedef int vint __attribute__((vector_size(4 * LANES)));
 typedef vint vint_unaligned __attribute__((aligned(1), may_alias));
 

@@ -3,7 +3,7 @@
 #ifndef SIMD_INT8_SSE42_H
 #define SIMD_INT8_SSE42_H
 
-enum { DOT_ZERO = 0, DOT_NATIVE = 0 };
+enum { DOT_ZERO = 0, DOT_NATIVE = 0, DOT_SIGNS_ZERO = 128 };
 typedef __m128i vint;
 
 SIMD_FUNCTION vint vint_zero(void) { return _mm_setzero_si128(); }
@@ -62,9 +62,17 @@ SIMD_FUNCTION vint vpair_shift(vint v, int n) { return _mm_slli_epi16(v, n); }
 SIMD_FUNCTION void vpair_store_first(void *p, vint v) { _mm_storel_epi64(p, v); }
 SIMD_FUNCTION vint vpair_dot(vint acc, vint a, vint b) { return vint_add(acc, _mm_madd_epi16(a, b)); }
 
+SIMD_FUNCTION vint simd_sum_of_pairs(vint acc, vint inputs, vint weights) {
+  return vint_add(acc, _mm_madd_epi16(_mm_maddubs_epi16(inputs, weights), _mm_set1_epi16(1)));
+}
+SIMD_FUNCTION vint simd_dot_signs(vint acc, vint input, vint weights) {
+  __m128i distance = _mm_xor_si128(input, _mm_set1_epi8(-128));
+  return simd_sum_of_pairs(acc, _mm_abs_epi8(distance), _mm_sign_epi8(weights, distance));
+}
 /* Bytes 0 and 2 of each lane as 16-bit numbers, then 1 and 3. Compilers find the same of other products again. */
 SIMD_FUNCTION vint vdot(vint acc, vint input, vint weights, int form) {
-  if (form == DOT_PAIRS) return vint_add(acc, _mm_madd_epi16(_mm_maddubs_epi16(input, weights), _mm_set1_epi16(1)));
+  if (form == DOT_PAIRS) return simd_sum_of_pairs(acc, input, weights);
+  if (form == DOT_SIGNS) return simd_dot_signs(acc, input, weights);
   __m128i even = _mm_and_si128(input, _mm_set1_epi16(0xff)), odd = _mm_srli_epi16(input, 8);
   __m128i even_weights = _mm_srai_epi16(_mm_slli_epi16(weights, 8), 8), odd_weights = _mm_srai_epi16(weights, 8);
   return vint_add(vint_add(acc, _mm_madd_epi16(even, even_weights)), _mm_madd_epi16(odd, odd_weights));

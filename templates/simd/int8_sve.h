@@ -3,7 +3,7 @@
 #ifndef SIMD_INT8_SVE_H
 #define SIMD_INT8_SVE_H
 
-enum { DOT_ZERO = 128, DOT_NATIVE = 1 };
+enum { DOT_ZERO = 128, DOT_NATIVE = 1, DOT_SIGNS_ZERO = DOT_ZERO };
 typedef svint32_t vint __attribute__((arm_sve_vector_bits(SVE_BITS)));
 typedef int sve_ints __attribute__((vector_size(SVE_BITS / 8)));
 typedef sve_ints sve_ints_unaligned __attribute__((aligned(1), may_alias));

@@ -139,20 +139,39 @@ def one_layer(op, R, W, precision="int8-dynamic"):
     return model
 
 
-@pytest.mark.parametrize("target", ["native", "x86-64-v3", "x86-64-v2", "x86-64"])
-def test_no_sum_saturates_or_overflows(target, compile, tmp_path):
-    """All weights are 127, or -127, and all inputs 255: pairs of products leave 16 bits by far."""
+@pytest.mark.parametrize("least", [-127, -128])
+@pytest.mark.parametrize("target", ["native", "x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64"])
+def test_no_sum_saturates_or_overflows(target, least, compile, tmp_path):
+    """All weights are 127, or the least ones, and all inputs 255 or 0: pairs of products leave 16 bits by far. Each row has
+    a weight of 127, so that the others stay what they are."""
     I, H = 4000, 20
     W = np.full((1, H, I), 127, np.float32)
-    W[0, ::2] = -127
+    W[0, ::2, 1:] = least
     path = compile(one_layer("RNN", np.zeros((1, H, H), np.float32), W / (255 * 127 * I)).write(tmp_path),
                    f"--target={target}")
     x = np.full((3, 1, I), 255, np.float32)
     x[1] = -255
     with Module(path) as module, module.context() as context:
         y = context.run({"x": x})["Y"]
-    expected = np.tanh(np.where(np.arange(H) % 2, 1, -1) * np.array([1, -1, 1])[:, None, None, None])
+    sums = W[0].sum(axis=1, dtype=float) / (127 * I)
+    expected = np.tanh(sums * np.array([1, -1, 1])[:, None, None, None])
     assert np.abs(y - expected).max() < 1e-5
+
+
+def test_weights_without_the_least_one_are_multiplied_with_the_signs_of_the_inputs(rnncc, tmp_path):
+    """Where the CPU multiplies pairs of bytes; one weight of -128, and that form is wrong."""
+    found = {}
+    for target in ("x86-64-v3", "x86-64-v3+vnni", "aarch64-linux-gnu"):
+        for least in (-127, -128):
+            W = np.random.default_rng(4).integers(-126, 127, (1, 24, 40)).astype(np.float32)
+            W[..., 0], W[..., 1], W[0, 23, 7] = 127, -127, least
+            model = one_layer("RNN", np.zeros((1, 24, 24), np.float32), W / 127)
+            folder = tmp_path / f"{target}{least}"
+            done = rnncc(model.write(tmp_path), f"--target={target}", "--emit=c", "-o", folder)
+            assert done.returncode == 0, done.stderr
+            text = "".join(path.read_text() for path in folder.rglob("*.c"))
+            found[target, least] = "weights, depth, 2)" in text or "FORM = 2" in text
+    assert [key for key, has_signs in found.items() if has_signs] == [("x86-64-v3", -127)], found
 
 
 def test_a_row_that_is_not_finite_makes_nan_and_others_stay(compile, tmp_path):

@@ -19,11 +19,12 @@ typedef struct Step {
   int32_t acc[LANES];
 } Step;
 
-static int64_t wanted(const Step *step, int lane, bool is_signed) {
+static int64_t wanted(const Step *step, int lane, bool is_signed, int form) {
+  const int zero = form == DOT_SIGNS ? DOT_SIGNS_ZERO : DOT_ZERO;
   int64_t sum = step->acc[lane];
   for (int i = 0; i < DOT; i++) {
     int u = is_signed ? (int8_t)step->input[i] + 128 : step->input[i];
-    sum += step->weights[lane][i] * (u - DOT_ZERO);
+    sum += step->weights[lane][i] * (u - zero);
   }
   return sum;
 }
@@ -34,7 +35,7 @@ static int wrong_lanes(const Step *step, bool is_signed, int form) {
   int wrong = 0;
   vint input = vdot_broadcast(step->input, is_signed), weights = vdot_load(step->weights);
   vint_store(got, vdot(vint_load(step->acc), input, weights, form));
-  for (int lane = 0; lane < LANES; lane++) wrong += got[lane] != wanted(step, lane, is_signed);
+  for (int lane = 0; lane < LANES; lane++) wrong += got[lane] != wanted(step, lane, is_signed, form);
   return wrong;
 }
 
@@ -97,6 +98,26 @@ static void pairs_within_the_bound_are_exact(void) {
       }
     }
   tap_case(wrong == 0, "pairs_within_the_bound_are_exact", "%d lanes wrong", wrong);
+}
+
+/* Every byte meets every weight but -128 among the extreme ones, and all of these each other. */
+static void signs_are_exact_without_the_least_weight(void) {
+  static const uint8_t inputs[] = {0, 1, 128, 255};
+  static const int8_t weights[] = {-127, 127, 0, -1};
+  int wrong = 0;
+  for (int u = 0; u < 256; u++)
+    for (int x = 0; x < 64; x++)
+      for (int w = -127; w < 128; w += LANES) {
+        Step step = {.input = {(uint8_t)u}};
+        for (int i = 1; i < DOT; i++) step.input[i] = inputs[x >> (2 * (i - 1)) & 3];
+        for (int lane = 0; lane < LANES; lane++) {
+          step.weights[lane][0] = (int8_t)(w + lane < 128 ? w + lane : 127);
+          for (int i = 1; i < DOT; i++) step.weights[lane][i] = weights[(u + lane) >> (2 * (i - 1)) & 3];
+          step.acc[lane] = lane % 2 ? INT32_MAX - 4 * 255 * 128 : INT32_MIN + 4 * 255 * 128;
+        }
+        wrong += wrong_lanes(&step, false, DOT_SIGNS) + wrong_lanes(&step, true, DOT_SIGNS);
+      }
+  tap_case(wrong == 0, "signs_are_exact_without_the_least_weight", "%d lanes wrong", wrong);
 }
 
 /* ---- integers and floats ---- */
@@ -319,7 +340,7 @@ static void inputs_end_where_they_end(void) {
       int32_t got[LANES];
       vint input = vdot_broadcast_n(page + bytes - n, n, is_signed);
       vint_store(got, vdot(vint_zero(), input, vdot_load(step.weights), DOT_ANY));
-      for (int lane = 0; lane < LANES; lane++) wrong += got[lane] != wanted(&step, lane, is_signed);
+      for (int lane = 0; lane < LANES; lane++) wrong += got[lane] != wanted(&step, lane, is_signed, DOT_ANY);
     }
   tap_case(wrong == 0, "inputs_end_where_they_end", "%d wrong", wrong);
 }
@@ -329,6 +350,7 @@ int main(void) {
   all_products_are_exact();
   extremes_do_not_saturate();
   pairs_within_the_bound_are_exact();
+  signs_are_exact_without_the_least_weight();
   lanes_agree_with_plain_c();
   conversions_round_to_nearest();
   pairs_agree_with_plain_c();

@@ -63,7 +63,7 @@ LayerCase layer_case(const MmLayer *layer, const Target *target) {
   if (!int8_asked(layer->node)) return result;
   result.int8 = true;
   result.weight = 1;
-  result.dot = int8_dot(target);
+  result.dot = int8_dot(target, layer->node);
   result.takes_hide = result.takes_steps = result.takes_chunks = false;
   return result;
 }

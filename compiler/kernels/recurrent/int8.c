@@ -30,12 +30,6 @@ const char *int8_obstacle(const Node *node) {
   return NULL;
 }
 
-/* Where the CPU has no product of four bytes: two of widened pairs, and what widens and adds up. */
-int int8_dot(const Target *target) {
-  enum { BY_PAIRS = 6 };
-  return target->has_dot ? 1 : BY_PAIRS;
-}
-
 /* ---- scratch memory ---- */
 
 /* The most workers that share a sample, each with a copy of its state in bytes. */
@@ -101,6 +95,33 @@ static double step_of(const float *from, int64_t depth) {
   for (int steps = LARGEST + negative; steps > 0; steps--)
     if (are_multiples(from, depth, largest / steps)) return largest / steps;
   return largest / LARGEST;
+}
+
+/* Is the largest element of a row -128? */
+static bool has_least(const float *from, int64_t depth) {
+  bool negative = false;
+  double largest = largest_of(from, depth, &negative);
+  return negative && largest > 0 && !isinf(largest) && are_multiples(from, depth, largest / (LARGEST + 1));
+}
+
+/* Of templates/simd/int8.h. */
+enum { DOT_ANY = 0, DOT_SIGNS = 2 };
+
+int int8_form(const Target *target, const Node *node) {
+  if (target->has_dot || !target->byte_pairs) return DOT_ANY;
+  for (int i = INPUT_W; i <= INPUT_R; i++) {
+    const Value *weights = node->inputs[i];
+    int64_t depth = dim_value(weights->shape[2]), rows = depth ? value_count(weights) / depth : 0;
+    for (int64_t row = 0; row < rows; row++)
+      if (has_least((const float *)weights->data + row * depth, depth)) return DOT_ANY;
+  }
+  return DOT_SIGNS;
+}
+
+/* Where the CPU has no product of four bytes: two of widened pairs, and what widens and adds up. */
+int int8_dot(const Target *target, const Node *node) {
+  enum { BY_PAIRS = 6, BY_SIGNS = 4 };
+  return target->has_dot ? 1 : int8_form(target, node) == DOT_SIGNS ? BY_SIGNS : BY_PAIRS;
 }
 
 /* One row of W or R becomes a column: element k goes to to[k / 4 * stride + k % 4]. */

@@ -14,8 +14,10 @@ bool int8_asked(const Node *node);
 /* What keeps its kernels from running the node; NULL: nothing. */
 const char *int8_obstacle(const Node *node);
 
+/* DOT_ANY of templates/simd/int8.h; or DOT_SIGNS, if no weight is -128, and the form counts on the target. */
+int int8_form(const Target *target, const Node *node);
 /* Instructions of the target's product of a vector of weights, 4 bytes a lane. */
-int int8_dot(const Target *target);
+int int8_dot(const Target *target, const Node *node);
 
 /* Adds the scratch memory of products of integers behind the layer's own. */
 void int8_plan_scratch(Layer *layer);

@@ -67,8 +67,11 @@ static KernelSpec *cells_spec(Arena *arena, const char *template_name, const Lay
 }
 
 KernelSpec *steps_spec(Arena *arena, const Layer *l, int direction) {
-  if (l->int8) return cells_spec(arena, "recurrent_int8", l, direction);
-  KernelSpec *spec = cells_spec(arena, "recurrent_steps", l, direction);
+  KernelSpec *spec = cells_spec(arena, l->int8 ? "recurrent_int8" : "recurrent_steps", l, direction);
+  if (l->int8) {
+    kernel_knob(spec, "FORM", l->int8_form);
+    return spec;
+  }
   kernel_knob(spec, "PANEL_PARTS", l->panel_parts);
   kernel_knob(spec, "HIDE", l->variant.hide);
   kernel_knob(spec, "HALVES", l->halves);
@@ -84,6 +87,7 @@ KernelSpec *int8_input_spec(Arena *arena, const Layer *l) {
   kernel_knob(spec, "ROWS", l->gemm.rows.most);
   kernel_knob(spec, "MIN_ROWS", l->gemm.rows.least);
   kernel_knob(spec, "PARTS", l->parts);
+  kernel_knob(spec, "FORM", l->int8_form);
   return spec;
 }
 

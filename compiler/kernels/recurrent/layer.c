@@ -248,6 +248,7 @@ Layer *layer_run_by(Graph *graph, Node *node, const RecurrentVariant *variant) {
     return NULL;
   }
   read_attributes(node, l);
+  if (l->int8) l->int8_form = int8_form(graph->config->target, node);
   l->variant = *variant;
   settle_chunk(graph, node, l);
   settle_variant(node, l);
