@@ -112,7 +112,8 @@ static inline int64_t block_at(const Layer *l, int64_t index) { return index * l
 
 /* ---- cells: `sums` holds one sample's products, vector u of gate g at g * UNIT_VECTORS + u ---- */
 
-/* What is added to a product: the input's part, but of the gate whose reset comes after the product that gate's bias. */
+/* What is added to a product: the input's part, but of the gate whose reset comes after the product that gate's bias.
+ */
 SIMD_FUNCTION vec start_of(const Layer *l, const float *gates, int64_t panel, int gate_vector) {
   if (CELL != CELL_GRU_AFTER || gate_vector < 2 * UNIT_VECTORS) return vload(gates + gate_vector * LANES);
   return vload(l->after_bias + (panel * UNIT_VECTORS + gate_vector - 2 * UNIT_VECTORS) * LANES);
