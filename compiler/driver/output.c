@@ -68,11 +68,20 @@ void output_sizes(const Options *options, const char *name, const Program *progr
          (long long)context_bytes(program));
 }
 
+/* The options that change results, as they were given. */
+static const char *computing_options(Arena *arena, const Config *config) {
+  Text text = text_new(arena);
+  if (config->precision.text) text_add(&text, " --precision=%s", config->precision.text);
+  if (config->no_winograd) text_add(&text, " --no-winograd");
+  return text.length ? text.data : "";
+}
+
 const char *build_record(Graph *graph) {
   char hex[SHA256_HEX_BYTES];
   sha256_hex(graph->model_sha256, hex);
   const char *digest = database_digest(graph->arena, graph->config->records);
-  return arena_format(graph->arena, "rnncc " RNNCC_VERSION " --target=%s --threads=%d, model sha256 %s%s%s",
-                      graph->config->target->name, graph->config->machine->cores, hex, digest ? ", schedules " : "",
+  return arena_format(graph->arena, "rnncc " RNNCC_VERSION " --target=%s --threads=%d%s, model sha256 %s%s%s",
+                      graph->config->target->name, graph->config->machine->cores,
+                      computing_options(graph->arena, graph->config), hex, digest ? ", schedules " : "",
                       digest ? digest : "");
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Weights that are quantised in blocks, several numbers in a byte, the first in its lowest bits: unpacked to f32, which
- * is done at compile time where they are constants.
+ * Weights that are quantised in blocks, several numbers in a byte, the first in its lowest bits: unpacked to f32. Those
+ * of products that are constants are unpacked at compile time (constant_blocks.h).
  */
+#include "expand/constant_blocks.h"
 #include "expand/quantised.h"
 #include "shapes/shape.h"
 
@@ -47,6 +48,12 @@ void expand_matmul_n_bits(const Formula *f, const Node *node, Value **results) {
   int64_t K = node_int(node, ATTR_K), N = node_int(node, ATTR_N), block = node_int(node, ATTR_block_size);
   int64_t blocks = (K + block - 1) / block;
   const Range used = {1, 0, K};
+  Value *constant = constant_blocks(f->graph, node);
+  if (constant) {
+    Value *product = apply2(f, OP_MatMul, node->inputs[0], constant);
+    results[0] = node_input(node, 5) ? plus(f, product, node->inputs[5]) : product;
+    return;
+  }
   Value *numbers = unpacked(f, node->inputs[1], node_int(node, ATTR_bits));
   Value *scales = in_shape(f, node->inputs[2], 3, (const int64_t[]){N, blocks, 1});
   Value *weights = times(f, minus(f, numbers, zero_points(f, node, N, blocks)), scales);

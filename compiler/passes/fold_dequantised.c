@@ -5,10 +5,9 @@
  */
 #include "ir/narrow.h"
 #include "ir/op.h"
+#include "ir/precision.h"
 #include "ir/tensor.h"
 #include "passes.h"
-
-enum { LEAST_GROUP = 8, LARGEST_GROUP = 1024 }; /* of the templates' SCALE_GROUP */
 
 /* Element i has the parameters i / outer_step * blocks * inner + i / inner % extent / block * inner + i % inner, where
  * the blocks of an axis have one each; of an axis, or of the whole tensor, those of its place or the one there is. */
@@ -41,8 +40,8 @@ static int64_t place_of(const Parameters *p, int64_t i) {
 static bool take_groups(const Value *x, const Parameters *p, NarrowWeights *narrow) {
   bool rows = p->inner == 1, matrix = x->rank == 2 && p->inner > 1 && p->inner * p->extent == value_count(x);
   if (!rows && !matrix) return false;
-  bool one = p->block >= p->extent, power = (p->block & (p->block - 1)) == 0;
-  if (!one && (!power || p->block < LEAST_GROUP || p->block > LARGEST_GROUP)) return false;
+  bool one = p->block >= p->extent;
+  if (!one && !precision_group_fits(p->block)) return false;
   narrow->inner = rows ? p->extent : 1;
   narrow->count = value_count(x) / p->extent;
   narrow->group = one ? 0 : p->block;

@@ -145,12 +145,21 @@ def rounded(array, precision):
     if precision == "f16":
         return array.astype(np.float16).astype(np.float32)
     axis = 2 if array.ndim == 3 else 0 if array.shape == (45, 67) else 1
-    scale = np.abs(array).max(axis=axis, keepdims=True) / np.float32(127)
-    return np.rint(array / scale) * scale
+    kind, _, group = precision.partition(":")
+    group = int(group or (32 if kind == "int4" else array.shape[axis]))
+    parts = []
+    for at in range(0, array.shape[axis], group):
+        part = array.take(range(at, min(at + group, array.shape[axis])), axis)
+        scale = np.abs(part).max(axis=axis, keepdims=True) / np.float32(7 if kind == "int4" else 127)  # 0: of zeros alone
+        parts.append(np.rint(np.divide(part, scale, out=np.zeros_like(part), where=scale != 0)) * scale)
+    return np.concatenate(parts, axis)
 
 
-@pytest.mark.parametrize("precision", ["bf16", "f16", "int8"])
-@pytest.mark.parametrize("target", ["x86-64-v4", "x86-64-v3", "x86-64", "aarch64-linux-gnu", "riscv64-linux-gnu+rvv128"])
+CASES = [(target, precision) for target in ("x86-64-v4", "x86-64-v3", "x86-64", "aarch64-linux-gnu", "riscv64-linux-gnu+rvv128")
+         for precision in ("bf16", "f16", "int8", "int4")] + [("native", "int8:16"), ("native", "int4:8"), ("x86-64-v3", "int4:64")]
+
+
+@pytest.mark.parametrize("target, precision", CASES)
 def test_rounded_by_the_option_they_are_what_they_are_rounded_to(target, precision, run_for, compile, tmp_path):
     """The model's weights against those that NumPy has rounded."""
     results = []
@@ -163,14 +172,15 @@ def test_rounded_by_the_option_they_are_what_they_are_rounded_to(target, precisi
                 net.arrays[name] = rounded(array, precision)
         options = [] if by_numpy else [f"--precision={precision}"]
         results.append(run_for(target, net.write(folder), feeds_of(net), list(net.outputs), *options))
-    if precision == "int8":
+    if precision.startswith("int"):
         assert_close(*results)
     else:
         assert all(np.array_equal(a.view(np.uint32), b.view(np.uint32)) for a, b in zip(*(result.values() for result in results)))
 
 
 @pytest.mark.parametrize("dtype, options", [("i8", []), ("bf16", ["--precision=bf16"]), ("f16", ["--precision=f16"]),
-                                            ("i8", ["--precision=int8"])])
+                                            ("i8", ["--precision=int8"]), ("i8", ["--precision=int8:64"]),
+                                            ("i4", ["--precision=int4"])])
 def test_recurrent_layers_keep_them_so(dtype, options, rnncc, tmp_path):
     """inspect says how many bytes of weights there are of each type."""
     rng, net = np.random.default_rng(1), Model()
@@ -182,7 +192,7 @@ def test_recurrent_layers_keep_them_so(dtype, options, rnncc, tmp_path):
     (types,) = [line for line in done.stdout.splitlines() if line.startswith("types")]
     sizes = {name: int(number) for number, name in re.findall(r"(\d+)(?: bytes)? of (\w+)", types)}
     elements = sum(GATES.values()) * 64 * (64 + 64)
-    assert sizes[dtype] >= elements * (1 if dtype == "i8" else 2) and sizes["f32"] < elements, types
+    assert sizes[dtype] >= elements * {"i4": .5, "i8": 1}.get(dtype, 2) and sizes["f32"] < elements, types
 
 
 def test_the_module_has_a_quarter_of_the_weights(compile, tmp_path):
@@ -195,3 +205,93 @@ def test_the_module_has_a_quarter_of_the_weights(compile, tmp_path):
         net.output(net.node("MatMul", [net.input("x", "f32", [1, 256]), b.node(net) if narrow else net.constant(b.wide())]))
         sizes[narrow] = compile(net.write(folder)).stat().st_size
     assert 256 * 512 * 3 - 4096 < sizes[False] - sizes[True] < 256 * 512 * 3 + 4096 * 3
+
+
+class Blocks:
+    """B of MatMulNBits, [K, N], in blocks along K, with the extremes among its numbers."""
+
+    def __init__(self, rng, K, N, bits, block, zeros):
+        self.sizes, self.blocks = {"K": K, "N": N, "bits": bits, "block_size": block}, -(-K // block)
+        self.numbers = rng.integers(0, 2**bits, (N, self.blocks * block)).astype(np.uint8)
+        self.numbers[0, :2] = 0, 2**bits - 1
+        self.scales = rng.uniform(1e-3, 1e-2, (N, self.blocks)).astype(np.float32)
+        self.zeros = rng.integers(*zeros, (N, self.blocks)).astype(np.uint8) if zeros else None
+
+    def packed(self, rows):
+        bits = self.sizes["bits"]
+        if bits == 8:
+            return rows
+        rows = np.pad(rows, ((0, 0), (0, rows.shape[1] % 2)))
+        return (rows[:, ::2] | rows[:, 1::2] << 4).astype(np.uint8)
+
+    def wide(self):
+        middle = 2**(self.sizes["bits"] - 1)
+        zeros = np.full_like(self.numbers[:, :self.blocks], middle) if self.zeros is None else self.zeros
+        spread = [np.repeat(part, self.sizes["block_size"], axis=1) for part in (zeros, self.scales)]
+        whole = (self.numbers.astype(np.float64) - spread[0]) * spread[1]
+        return whole[:, :self.sizes["K"]].T
+
+    def model(self, rows, path):
+        """An ONNX file, for ONNX Runtime as well."""
+        import onnx
+        from onnx import TensorProto, helper, numpy_helper
+        N, K = self.sizes["N"], self.sizes["K"]
+        constants = {"b": self.packed(self.numbers).reshape(N, self.blocks, -1), "scales": self.scales.ravel()}
+        if self.zeros is not None:
+            constants["zeros"] = self.packed(self.zeros).ravel()
+        node = helper.make_node("MatMulNBits", ["x", *constants], ["y"], domain="com.microsoft", **self.sizes)
+        graph = helper.make_graph([node], "blocks", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [rows, K])],
+                                  [helper.make_tensor_value_info("y", TensorProto.FLOAT, [rows, N])],
+                                  [numpy_helper.from_array(array, name) for name, array in constants.items()])
+        opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+        onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), path)
+        return path
+
+
+BLOCKS = [(4, 32, None, "i4"), (4, 16, (7, 9), "i8"), (4, 64, (0, 16), "i8"), (8, 32, None, "i8"), (8, 16, (100, 110), "f32")]
+
+
+@pytest.mark.parametrize("rows", [1, 7])
+@pytest.mark.parametrize("bits, block, zeros, kept", BLOCKS)
+def test_blocks_stay_packed(bits, block, zeros, kept, rows, rnncc, run_for, tmp_path):
+    """MatMulNBits computes what its integers stand for in double precision, and what ONNX Runtime does. Numbers that
+    are none of 8 bits less their zero points are kept in f32."""
+    import onnxruntime
+    rng = np.random.default_rng(bits * block)
+    b, x = Blocks(rng, 200, 67, bits, block, zeros), rng.standard_normal((rows, 200)).astype(np.float32)
+    model = b.model(rows, tmp_path / "model.onnx")
+    (y,) = run_for("native", model, {"x": x}, ["y"]).values()
+    exact, terms = x.astype(np.float64) @ b.wide(), np.abs(x).astype(np.float64) @ np.abs(b.wide())
+    assert (np.abs(y - exact) <= 16 * 2.0**-24 * terms).all()  # rounding errors of a sum of 200, of which few add up
+    (peer,) = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    assert np.allclose(y, peer, rtol=1e-4, atol=1e-4)
+    types = next(line for line in rnncc("inspect", model).stdout.splitlines() if line.startswith("types"))
+    assert re.search(rf"\d+(?: bytes)? of {kept}\b", types) and (kept == "f32" or not re.search(r"\d{5,} bytes of f32", types)), types
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("dtype", ["INT4", "UINT4", "INT8"])
+def test_dequantised_blocks_stay_packed(dtype, axis, rnncc, run_for, tmp_path):
+    """DequantizeLinear with blocks along the depth of a matrix product, against double precision."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+    rng, kind = np.random.default_rng(5), getattr(TensorProto, dtype)
+    least, most, zero = {"INT4": (-8, 7, 0), "UINT4": (0, 15, 8), "INT8": (-127, 127, 0)}[dtype]
+    shape = (96, 67) if axis == 0 else (67, 96)
+    numbers = rng.integers(least, most + 1, shape)
+    scales = rng.uniform(1e-3, 1e-2, [length // 32 if k == axis else length for k, length in enumerate(shape)]).astype(np.float32)
+    constants = [helper.make_tensor("numbers", kind, shape, numbers.ravel()), numpy_helper.from_array(scales, "scales")]
+    if zero:
+        constants.append(helper.make_tensor("zeros", kind, scales.shape, np.full(scales.size, zero)))
+    nodes = [helper.make_node("DequantizeLinear", [tensor.name for tensor in constants], ["b"], axis=axis, block_size=32),
+             helper.make_node("Gemm", ["x", "b"], ["y"], transB=axis)]
+    graph = helper.make_graph(nodes, "blocks", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3, 96])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, [3, 67])], constants)
+    model, x = tmp_path / "model.onnx", rng.standard_normal((3, 96)).astype(np.float32)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), model)
+    (y,) = run_for("native", model, {"x": x}, ["y"]).values()
+    wide = (numbers - zero) * np.repeat(scales.astype(np.float64), 32, axis=axis)
+    wide = wide.T if axis else wide
+    assert (np.abs(y - x @ wide) <= 16 * 2.0**-24 * (np.abs(x) @ np.abs(wide))).all()
+    types = next(line for line in rnncc("inspect", model).stdout.splitlines() if line.startswith("types"))
+    assert f"of {'i8' if dtype == 'INT8' else 'i4'}" in types, types

@@ -73,8 +73,21 @@ def test_a_rule_that_decides_on_nothing_is_told(rnncc, tmp_path, rule):
     assert due == NONE and f'no RNN, GRU or LSTM is computed by "{rule}"' in told
 
 
-@pytest.mark.parametrize("given", ["", "int4", "n0=", "=f32", "n0=int8-dynamic,", "n0=int9"])
+@pytest.mark.parametrize("given", ["", "int2", "n0=", "=f32", "n0=int8-dynamic,", "n0=int9", "int8:", "int8:48", "int4:4",
+                                   "int4:2048", "int8:99999999999999999999", "int8:-8", "int4:32x", "bf16:32", "n0=f32:8",
+                                   "int8-dynamic:32"])
 def test_what_is_no_precision_is_refused(rnncc, tmp_path, given):
     done = rnncc("inspect", layers().write(tmp_path), f"--precision={given}")
     assert done.returncode == 2
-    assert "PATTERN=PRECISION" in done.stderr and "f32, bf16, f16, int8, int8-dynamic" in done.stderr
+    assert "PATTERN=PRECISION" in done.stderr and "f32, bf16, f16, int8, int4, int8-dynamic" in done.stderr
+
+
+def test_the_build_record_says_what_changes_results(rnncc, rnnrun, tmp_path):
+    model, records = layers().write(tmp_path), []
+    for options in ([], ["--precision=int8,n*=int4:64", "--no-winograd"]):
+        module = tmp_path / "m.so"
+        done = rnncc(model, "-o", module, *options)
+        assert done.returncode == 0, done.stderr
+        records.append(next(line for line in rnnrun("inspect", module).stdout.splitlines() if line.startswith("build")))
+    plain, changed = records
+    assert changed == plain.replace(", model", " --precision=int8,n*=int4:64 --no-winograd, model")

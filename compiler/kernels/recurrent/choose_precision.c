@@ -20,6 +20,7 @@ static DType weights_type(Precision precision) {
   static const DType types[] = {[PRECISION_bf16] = RNNCC_BF16,
                                 [PRECISION_f16] = RNNCC_F16,
                                 [PRECISION_int8] = RNNCC_I8,
+                                [PRECISION_int4] = RNNCC_I4,
                                 [PRECISION_int8_dynamic] = RNNCC_NONE};
   return types[precision];
 }
@@ -64,7 +65,7 @@ static void choose(Graph *graph, Node *node) {
   if (is_recurrent(node))
     set_word(graph, node, rule->precision == PRECISION_int8_dynamic ? PRODUCTS_int8_dynamic : PRODUCTS_f32);
   if (weights_type(rule->precision))
-    narrow_weights(graph, node, &(NarrowWeights){.dtype = weights_type(rule->precision)});
+    narrow_weights(graph, node, &(NarrowWeights){.dtype = weights_type(rule->precision), .group = rule->group});
 }
 
 /* Whether a rule decides on a node of the graph or of the bodies in it. */
