@@ -32,6 +32,7 @@ class Context:
         self._closed = False
         self._inputs = [slot_of("input", it) for it in abi.inputs(info)]
         self._outputs = [slot_of("output", it) for it in abi.outputs(info)]
+        self._input_names, self._output_names = ([slot.name for slot in slots] for slots in (self._inputs, self._outputs))
         self._fixed = all(slot.fixed for slot in self._outputs)
         self._states = [slot_of("state", it.tensor.contents) for it in abi.states(info)]
         self._dims = [dim.max for dim in abi.dims(info)]
@@ -107,12 +108,16 @@ class Context:
 
     def run(self, inputs: Mapping[str, Any], out: Out = None) -> Dict[str, Any]:
         """The same by name: results are, too."""
-        with self._use():
+        if not self._lock.acquire(False):
+            self._refuse()
+        try:
             given, outs = self._in_order((), inputs), self._outs(out)
             results = self._again(given, outs) if self._again else None
             if results is None:
                 results = self._run_on(given, outs)
-        return {slot.name: result for slot, result in zip(self._outputs, results)}
+        finally:
+            self._lock.release()
+        return dict(zip(self._output_names, results))
 
     def _run_on(self, inputs: List[Any], outs: Optional[List[Any]]) -> List[Any]:
         self._again = None
@@ -142,7 +147,7 @@ class Context:
             self._again = with_torch(run, torch) if torch else run
             return
 
-        def trimmed(inputs: Sequence[Any], out: Out) -> Optional[List[Any]]:
+        def trimmed(inputs: Sequence[Any], out: Out) -> Optional[Sequence[Any]]:
             results = run(inputs, out)
             return None if results is None else self._trimmed(results, shapes, out is not None)
 
@@ -175,7 +180,12 @@ class Context:
     # ---- arguments ----
 
     def _in_order(self, inputs: Sequence[Any], named: Mapping[str, Any]) -> List[Any]:
-        names = [slot.name for slot in self._inputs]
+        names = self._input_names
+        if not inputs and len(named) == len(names):
+            try:
+                return [named[name] for name in names]
+            except KeyError:
+                pass
         found = dict(zip(names, inputs))
         twice = [name for name in named if name in found]
         unknown = [name for name in named if name not in names]
@@ -188,7 +198,7 @@ class Context:
     def _outs(self, out: Out) -> Optional[List[Any]]:
         if out is None:
             return None
-        names = [slot.name for slot in self._outputs]
+        names = self._output_names
         if isinstance(out, Mapping):
             if set(out) != set(names):
                 raise ArgumentError(f"out: expected {', '.join(names)}, found {', '.join(map(str, out)) or 'none'}")

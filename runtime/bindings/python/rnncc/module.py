@@ -91,7 +91,7 @@ class Module:
 
     def run(self, inputs: Mapping[str, Any], out: Out = None) -> Dict[str, Any]:
         """See Context.run()."""
-        return self.default.run(inputs, out)
+        return (self._default or self.default).run(inputs, out)
 
     def close(self) -> None:
         """Its own context is given back at once; model and file are, when no other context is left."""
