@@ -32,7 +32,7 @@ static size_t context_lay_out(rnncc_context *context, const Module *module, unsi
   context->inputs = block_take(&block, info->n_inputs, sizeof *context->inputs);
   context->outputs = block_take(&block, info->n_outputs, sizeof *context->outputs);
   context->shapes = block_take(&block, info->n_outputs, sizeof *context->shapes);
-  context->stamps = block_take(&block, 1 + module->n_steps, sizeof *context->stamps);
+  context->profile.steps = block_take(&block, module->n_steps, sizeof *context->profile.steps);
   context->entries = block_take(&block, module->n_steps, sizeof *context->entries);
   context->states = block_take(&block, info->n_states, sizeof *context->states);
   block_take_states(&block, module, context->states);

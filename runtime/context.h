@@ -39,7 +39,7 @@ struct rnncc_context {
   void **outputs;                    /* [n_outputs], of the last run */
   int64_t (*shapes)[RNNCC_MAX_RANK]; /* [n_outputs], of the last run */
   unsigned char **states;            /* [n_states], each of all slots */
-  uint64_t *stamps;                  /* [1 + n_steps]: time of the last stamp, then nanoseconds per step */
+  RunProfile profile;                /* its steps: [n_steps] */
   rnncc_profile_entry *entries;      /* [n_steps] */
   unsigned char *arena;              /* [arena_bytes] */
 #ifndef RNNCC_EDGE
@@ -72,8 +72,9 @@ static inline rnncc_status refused(rnncc_status status, const char *reason, cons
 RUNTIME_LOCAL void *memory_take(size_t bytes);
 RUNTIME_LOCAL void memory_give(void *memory);
 
-/* Sets the time that the first stamp counts from, of a context that profiles. */
-RUNTIME_LOCAL void profile_begin(rnncc_context *context);
+/* Empties the trace of a run that is profiled, and sets the time that a worker's first stamp counts from. */
+RUNTIME_LOCAL void profile_begin(const Run *run);
+RUNTIME_LOCAL void profile_enter(Team *team);
 
 /* Fills the context's dims, inputs, outputs and shapes. If it fails, nothing that the caller can see has changed. */
 RUNTIME_LOCAL rnncc_status run_check(rnncc_context *context, const rnncc_tensor *inputs, size_t n_inputs,
@@ -111,6 +112,7 @@ RUNTIME_LOCAL rnncc_status context_state_set(rnncc_context *context, int32_t sta
                                              size_t bytes);
 RUNTIME_LOCAL rnncc_status context_profile(rnncc_context *context, int32_t on, const rnncc_profile_entry **entries,
                                            size_t *n);
+RUNTIME_LOCAL rnncc_status context_trace(rnncc_context *context, const rnncc_trace *trace);
 RUNTIME_LOCAL const char *context_last_error(const rnncc_context *context);
 RUNTIME_LOCAL rnncc_status context_output_shapes(rnncc_context *context, const int64_t *dims, size_t n_dims,
                                                  int64_t (*shapes)[RNNCC_MAX_RANK], size_t n_outputs);

@@ -39,6 +39,7 @@ static const rnncc_api *const apis[MODULES];
       .networks = apis + (first),                                                                                      \
       .n_networks = RNNCC_NETWORKS,                                                                                    \
       .output_shapes = context_output_shapes,                                                                          \
+      .trace = context_trace,                                                                                          \
   };
 RNNCC_MODULES(API)
 

@@ -9,7 +9,19 @@
 #include "team.h"
 #include "wave.h"
 
-/* The arguments of one run. Shared by all workers; read-only except `data_dims`, `fault` and `stamps`. */
+/* What a step of the schedule has taken since profiling was switched on. Written by rank 0, or by the worker that runs
+ * a layer of a wavefront alone; barriers are between two such workers. */
+typedef struct StepRecord {
+  uint64_t nanoseconds; /* by rank 0 alone */
+  double flops, bytes;
+} StepRecord;
+
+typedef struct RunProfile {
+  StepRecord *steps; /* [Module.n_steps] */
+  rnncc_trace trace; /* spans NULL: none. Each worker writes its own spans and its count */
+} RunProfile;
+
+/* The arguments of one run. Shared by all workers; read-only except `data_dims`, `fault` and `profile`. */
 typedef struct Run {
   const void *const *inputs;    /* [info.n_inputs], the caller's data; states arrive in the arena */
   void *const *outputs;         /* [info.n_outputs], the caller's buffers; those of staged outputs must not be used */
@@ -18,8 +30,8 @@ typedef struct Run {
   const int64_t *dims;          /* [info.n_dims]: value of each named dimension in this run */
   int64_t *data_dims;           /* [Module.n_data_dims]: data-dependent dims, written by the schedule */
   _Atomic int *fault;           /* a kernel that meets an out-of-range value stores an rnncc_status here and goes on */
-  int64_t turn;     /* 0 and 1 in turns: kernels may read weights forwards in one run, backwards in the next */
-  uint64_t *stamps; /* NULL unless profiling; only module_stamp uses it */
+  int64_t turn;        /* 0 and 1 in turns: kernels may read weights forwards in one run, backwards in the next */
+  RunProfile *profile; /* NULL unless profiling; only profile.c uses it */
 } Run;
 
 /* Where state i of info.states lives while the schedule runs. Dense, in the state's shape but with the batch axis cut
@@ -46,6 +58,7 @@ typedef struct ModuleStep {
   const char *node;   /* the model's node it serves */
   double flops;       /* of one call at the dimensions' optimum */
   double bytes;       /* moved by it */
+  rnncc_dtype products;
 } ModuleStep;
 
 /* Everything the runtime knows of a model. Arrays may be NULL where their count is 0. */
@@ -94,8 +107,15 @@ static inline void module_weights_share(const Module *module, const Team *team, 
 /* Defined by the emitted unit; where there are several, by each of them. */
 extern const Module rnncc_module;
 
-/* Every worker calls it after schedule step `step`, and after its barrier if it has one. Adds the time since the last
- * stamp, on rank 0's clock, to that step. Does nothing unless the run is profiled. A step may be stamped repeatedly. */
-void module_stamp(const Run *run, const Team *team, int step);
+/* Every worker calls it after schedule step `step`, of a run that is profiled: what it did since its last stamp. Times
+ * are those of rank 0. A step may be stamped repeatedly. flops and bytes are those of all workers. */
+void module_stamp(const Run *run, Team *team, int step, double flops, double bytes);
+/* The same where this worker did the step alone. */
+void module_stamp_alone(const Run *run, Team *team, int step, double flops, double bytes);
+/* team_barrier() between steps. The wait belongs to the step before. */
+void module_meet(const Run *run, Team *team);
+static inline void module_barrier(const Run *run, Team *team) {
+  if (team->size > 1) module_meet(run, team);
+}
 
 #endif

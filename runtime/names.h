@@ -28,6 +28,8 @@
 #define rnncc_module RNNCC_GLOBAL(RNNCC_MODULE)
 #define rnncc_weights RNNCC_GLOBAL(weights)
 #define module_stamp RNNCC_GLOBAL(module_stamp)
+#define module_stamp_alone RNNCC_GLOBAL(module_stamp_alone)
+#define module_meet RNNCC_GLOBAL(module_meet)
 #define team_enter RNNCC_GLOBAL(team_enter)
 #define team_await RNNCC_GLOBAL(team_await)
 

@@ -166,7 +166,26 @@ typedef struct rnncc_profile_entry {
   const char *node;     /* the model's node it serves */
   uint64_t calls, nanoseconds;
   double flops, bytes; /* of one call at the dimensions' optimum */
+  /* Of all these calls, at the extents that the runs had. A kernel in a loop counts for each turn. */
+  double flops_done, bytes_done;
+  rnncc_dtype products; /* the type of what it multiplies and adds; RNNCC_NONE: that is not its work */
 } rnncc_profile_entry;
+
+/* What a worker did for a time. */
+typedef struct rnncc_span {
+  int32_t entry;       /* of the profile; -1: it waited for other workers */
+  uint64_t begin, end; /* nanoseconds of CLOCK_MONOTONIC */
+} rnncc_span;
+
+/* The caller's memory for what the workers do in a run. */
+typedef struct rnncc_trace {
+  uint32_t struct_size; /* sizeof(rnncc_trace) */
+  uint32_t span_size;   /* sizeof(rnncc_span) */
+  int32_t workers;      /* at least model_threads() */
+  size_t capacity;      /* spans for each worker */
+  rnncc_span *spans;    /* [workers][capacity], in the order of time */
+  size_t *counts;       /* [workers]: spans of the last run; more than capacity: the last ones are not there */
+} rnncc_trace;
 
 typedef struct rnncc_api {
   uint32_t abi, struct_size;
@@ -217,6 +236,10 @@ typedef struct rnncc_api {
    * room for. An axis whose length depends on the data has the most that it can be. shapes: n_outputs of them. */
   rnncc_status (*output_shapes)(rnncc_context *, const int64_t *dims, size_t n_dims, int64_t (*shapes)[RNNCC_MAX_RANK],
                                 size_t n_outputs);
+
+  /* From the next run on, while profiling is on, what each worker does is written to this memory, each run from its
+   * beginning. It stays the caller's, and must last until trace(context, NULL), which ends that. */
+  rnncc_status (*trace)(rnncc_context *, const rnncc_trace *);
 } rnncc_api;
 
 /* Has the struct, which says its own size, this field? Of what the first version of this ABI has it always is. */

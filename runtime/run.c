@@ -13,6 +13,7 @@ typedef struct Region {
 static void region_body(void *arg, Team *team) {
   const Region *region = arg;
   FloatMode mode = float_mode_enter();
+  if (region->run->profile) profile_enter(team);
   region->schedule(region->run, team);
   float_mode_leave(mode);
 }
@@ -45,9 +46,10 @@ static rnncc_status run_schedule(rnncc_context *context) {
       .data_dims = context->dims + module->info.n_dims,
       .fault = &fault,
       .turn = context->turn,
-      .stamps = context->profiling ? context->stamps : NULL,
+      .profile = context->profiling ? &context->profile : NULL,
   };
   context->turn ^= 1;
+  if (run.profile) profile_begin(&run);
   Region region = {&run, module->schedule};
   if (is_shared(context))
     pool_run(context->model->pool, region_body, &region);
@@ -75,7 +77,6 @@ rnncc_status context_run(rnncc_context *context, const rnncc_tensor *inputs, siz
   rnncc_status status = run_check(context, inputs, n_inputs, outputs, n_outputs);
   if (status) return status;
   states_load(context);
-  profile_begin(context);
   status = run_schedule(context);
   context->profiled_runs += context->profiling;
   if (status)

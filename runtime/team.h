@@ -39,6 +39,8 @@ typedef struct Team {
   uint32_t passed;   /* barriers that this worker has entered */
   uint64_t waited;   /* ns that this worker has spent in the team's slower barriers */
   Patience patience;
+  uint64_t stamped; /* when this worker last said what it did, and of which step; profile.c */
+  int step;
 } Team;
 
 /* The body of a region: every worker of the team calls it once. */

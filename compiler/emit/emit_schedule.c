@@ -48,6 +48,52 @@ static void emit_operands(Text *out, const Program *program, const Call *call, c
   }
 }
 
+/* ---- profiles ---- */
+
+static bool is_found(const Call *call, const Dim *dim) {
+  for (int i = 0; i < call->n_found; i++)
+    if (dim_mentions(dim, call->found[i])) return true;
+  return false;
+}
+
+/* An extent that the call itself finds is its optimum: no worker may read it before the next barrier. */
+static void emit_cost(Text *out, const Call *call, const Cost *cost) {
+  if (!cost->count) text_add(out, "0");
+  for (int i = 0; i < cost->count; i++) {
+    const CostTerm *term = &cost->terms[i];
+    text_add(out, "%s%.17g", i ? " + " : "", term->each);
+    for (int k = 0; k < term->n; k++) {
+      text_add(out, " * (double)");
+      if (is_found(call, term->extents[k]))
+        text_add(out, "%" PRId64, dim_optimum(term->extents[k]));
+      else
+        dim_print_c(out, term->extents[k]);
+    }
+  }
+}
+
+/* In a wavefront: the chunk's part of all its steps. */
+static void emit_share(Text *out, const Wavefront *wavefront) {
+  if (!wavefront) return;
+  text_add(out, "(double)d%d / (double)", wavefront->count->index);
+  dim_print_c(out, wavefront->steps);
+  text_add(out, " * ");
+}
+
+static void emit_stamp(Text *out, const Call *call, const char *indent) {
+  const Wavefront *wavefront = call->wavefront;
+  text_add(out, "%sif (run->profile)\n%s  module_stamp%s(run, team, %d, ", indent, indent,
+           wavefront && wavefront->layers > 1 ? "_alone" : "", call->row);
+  emit_share(out, wavefront);
+  text_add(out, "(");
+  emit_cost(out, call, &call->flops_terms);
+  text_add(out, "), ");
+  emit_share(out, wavefront);
+  text_add(out, "(");
+  emit_cost(out, call, &call->bytes_terms);
+  text_add(out, "));\n");
+}
+
 static void emit_call(Unit *unit, const Program *program, const Item *item, const char *indent) {
   Text *out = &unit->text;
   const Call *call = item->call;
@@ -66,8 +112,7 @@ static void emit_call(Unit *unit, const Program *program, const Item *item, cons
   emit_operands(out, program, call, indent, line);
   text_add(out, ");\n");
   mark_node(unit, NULL);
-  if (!program->graph->config->edge)
-    text_add(out, "%sif (run->stamps) module_stamp(run, team, %d);\n", indent, call->row);
+  if (!program->graph->config->edge) emit_stamp(out, call, indent);
 }
 
 /* ---- wavefronts ---- */
@@ -166,7 +211,7 @@ void emit_item(Unit *unit, const Program *program, const Item *item, int depth) 
     emit_call(unit, program, item, indent);
     break;
   case ITEM_BARRIER:
-    text_add(out, "%steam_barrier(team);\n", indent);
+    text_add(out, "%s%s;\n", indent, program->graph->config->edge ? "team_barrier(team)" : "module_barrier(run, team)");
     break;
   case ITEM_LOAD_DIM:
     text_add(out, "%sd%d = run->data_dims[%d];\n", indent, item->symbol->index, found_index(program, item->symbol));

@@ -119,7 +119,8 @@ static void emit_steps(Text *out, const Program *program) {
     const char *schedule = call_schedule(call);
     text_add(out, "  {\"%s%s%s\", ", call->kernel->function, schedule ? " " : "", schedule ? schedule : "");
     emit_name(out, node->name);
-    text_add(out, ", %.17g, %.17g},\n", call->flops, call->bytes);
+    text_add(out, ", %.17g, %.17g, %s},\n", call->flops, call->bytes,
+             call->products ? dtype_info(call->products)->constant : "RNNCC_NONE");
   }
   text_add(out, "};\n");
 }

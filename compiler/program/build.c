@@ -44,6 +44,7 @@ Call *program_call(Program *program, const Node *node, const SpecialisedKernel *
   call->row = program->n_calls;
   call->kernel = kernel;
   call->operands = ARENA_ARRAY(program->arena, Operand, kernel->n_parameters + 1);
+  call->wavefront = program->block->owner ? program->block->owner->wavefront : NULL;
   call->layer = program->layer;
   call->item = item_new(program->arena, ITEM_CALL, node);
   call->item->call = call;
@@ -54,11 +55,6 @@ Call *program_call(Program *program, const Node *node, const SpecialisedKernel *
 
 Call *kernel_call(Program *program, const Node *node, KernelSpec *spec) {
   return program_call(program, node, program_kernel(program, node, spec));
-}
-
-void call_cost(Call *call, double flops, double bytes) {
-  call->flops = flops;
-  call->bytes = bytes;
 }
 
 /* ---- range checks ---- */

@@ -27,8 +27,16 @@ void kernel_hook(KernelSpec *spec, const char *function, const char *body);
  * supplied. */
 Call *kernel_call(Program *program, const Node *node, KernelSpec *spec);
 
-/* For the profile: floating-point operations and bytes moved by one call, at the dims' optimum. */
-void call_cost(Call *call, double flops, double bytes);
+/* For the profile: the floating-point operations and the bytes moved by one call are sums of such terms: a number times
+ * extents, which end with NULL, or times the elements of a value. */
+#define EXTENTS(...) ((const Dim *const[]){__VA_ARGS__, NULL})
+void call_flops(Call *call, double each, const Dim *const *extents);
+void call_bytes(Call *call, double each, const Dim *const *extents);
+void call_flops_of(Call *call, double each, const Value *value);
+void call_bytes_of(Call *call, double each, const Value *value);
+void call_touches(Call *call, const Value *value); /* all bytes of the value, once; NULL: nothing */
+/* The type of its multiply-adds, whose peak speed the profile compares with. */
+void call_products(Call *call, DType dtype);
 
 /* ---- memory operands. READ: the parameter points to const; WRITE, READ_WRITE: it does not ---- */
 

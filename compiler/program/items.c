@@ -151,12 +151,21 @@ const char *call_schedule(const Call *call) {
   return call->schedule ? call->schedule : schedule ? schedule->text : NULL;
 }
 
+/* The profile needs what the call costs; but not the dims that it finds itself. */
+static bool cost_needs(const Call *call, const Cost *cost, const DimSymbol *symbol) {
+  for (int i = 0; i < call->n_found; i++)
+    if (call->found[i] == symbol) return false;
+  for (int i = 0; i < cost->count; i++)
+    if (any_mentions(cost->terms[i].extents, cost->terms[i].n, symbol)) return true;
+  return false;
+}
+
 static bool call_needs(const Call *call, const DimSymbol *symbol) {
   for (int i = 0; i < call->n_guard; i++)
     if (any_mentions(call->guard[i].list, call->guard[i].count, symbol)) return true;
   for (int i = 0; i < call->kernel->n_parameters; i++)
     if (any_mentions(call->operands[i].dims, call->operands[i].dims ? call->operands[i].count : 0, symbol)) return true;
-  return false;
+  return cost_needs(call, &call->flops_terms, symbol) || cost_needs(call, &call->bytes_terms, symbol);
 }
 
 bool item_needs(const Item *item, const DimSymbol *symbol) {

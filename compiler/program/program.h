@@ -14,6 +14,7 @@
 typedef struct Program Program;
 typedef struct Item Item;
 typedef struct Call Call;
+typedef struct Wavefront Wavefront;
 
 /* ---- memory ---- */
 
@@ -71,6 +72,19 @@ typedef struct Operand {
 
 /* ---- calls ---- */
 
+/* A part of what a call costs: a number, times extents of the run. */
+typedef struct CostTerm {
+  double each;
+  int n;
+  const Dim **extents;
+} CostTerm;
+
+/* The sum of the terms. In a wavefront, of all chunks together. */
+typedef struct Cost {
+  int count, capacity;
+  CostTerm *terms;
+} Cost;
+
 /* The extents of a value that may be 0. */
 typedef struct Extents {
   int count;
@@ -89,8 +103,11 @@ struct Call {
   Extents *guard; /* the call runs only if all extents of one of these are positive; NULL: always */
   int n_found, found_capacity;
   const DimSymbol **found; /* the data-dependent dims that it writes */
-  double flops, bytes;
-  int layer; /* of its wavefront */
+  double flops, bytes;     /* at the dims' optimum */
+  Cost flops_terms, bytes_terms;
+  rnncc_dtype products;       /* what it multiplies and adds; RNNCC_NONE: it does not, or that is not its work */
+  const Wavefront *wavefront; /* in whose block it is; NULL: none */
+  int layer;                  /* of it */
 };
 
 /* ---- items ---- */
@@ -120,11 +137,11 @@ typedef struct Block {
 /* Consecutive layers run in parallel, in chunks of steps (runtime/wave.h). Its items are calls, layer by layer; for
  * each chunk one worker, which is their whole team, runs a layer's calls. A single layer is run by the whole team, with
  * barriers between its calls. */
-typedef struct Wavefront {
+struct Wavefront {
   int layers, chunk;
   const Dim *steps;
   const DimSymbol *first, *count; /* the chunk's steps, for the operands of its calls */
-} Wavefront;
+};
 
 struct Item {
   ItemKind kind;

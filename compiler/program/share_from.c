@@ -18,9 +18,9 @@
 static const double MEETINGS = 4;
 
 /* Of one worker, in nanoseconds. */
-typedef struct Cost {
+typedef struct Spent {
   double work, meetings;
-} Cost;
+} Spent;
 
 /* Searches take as long as their data says. */
 static bool is_search(const Node *node) {
@@ -31,41 +31,41 @@ static double call_ns(const Item *item, const Machine *m) {
   return is_search(item->node) ? INFINITY : item->call->flops / m->gflops + item->call->bytes / m->l2_gbps;
 }
 
-static Cost block_cost(const Block *block, const Machine *m);
+static Spent block_cost(const Block *block, const Machine *m);
 
 /* A loop whose turns nobody knows, and layers in chunks: as much work as can be. */
-static Cost item_cost(const Item *item, const Machine *m) {
+static Spent item_cost(const Item *item, const Machine *m) {
   switch (item->kind) {
   case ITEM_CALL:
-    return (Cost){.work = call_ns(item, m)};
+    return (Spent){.work = call_ns(item, m)};
   case ITEM_BARRIER:
-    return (Cost){.meetings = MEETINGS * m->barrier_ns};
+    return (Spent){.meetings = MEETINGS * m->barrier_ns};
   case ITEM_IF:
   case ITEM_SCOPE: {
-    Cost cost = block_cost(item->block, m), other = item->other ? block_cost(item->other, m) : (Cost){0};
+    Spent cost = block_cost(item->block, m), other = item->other ? block_cost(item->other, m) : (Spent){0};
     return cost.work > other.work ? cost : other;
   }
   case ITEM_LOOP: {
-    Cost cost = block_cost(item->block, m);
+    Spent cost = block_cost(item->block, m);
     double turns = item->dim ? (double)dim_optimum(item->dim) : INFINITY;
-    return (Cost){cost.work * turns, cost.meetings * turns};
+    return (Spent){cost.work * turns, cost.meetings * turns};
   }
   case ITEM_WAVEFRONT:
-    return (Cost){.work = INFINITY};
+    return (Spent){.work = INFINITY};
   case ITEM_LOAD_DIM:
   case ITEM_SET_DIM:
   case ITEM_STORE_DIM:
   case ITEM_BREAK_UNLESS:
     break;
   }
-  return (Cost){0};
+  return (Spent){0};
 }
 
-static Cost block_cost(const Block *block, const Machine *m) {
-  Cost sum = {0};
+static Spent block_cost(const Block *block, const Machine *m) {
+  Spent sum = {0};
   for (int i = 0; i < block->count; i++) {
-    Cost cost = item_cost(block->items[i], m);
-    sum = (Cost){sum.work + cost.work, sum.meetings + cost.meetings};
+    Spent cost = item_cost(block->items[i], m);
+    sum = (Spent){sum.work + cost.work, sum.meetings + cost.meetings};
   }
   return sum;
 }
@@ -73,7 +73,7 @@ static Cost block_cost(const Block *block, const Machine *m) {
 /* needs: place_barriers. keeps: all. Sets share_from. */
 void find_share_from(Program *program) {
   const Machine *m = program->graph->config->machine;
-  Cost cost = block_cost(program->schedule, m);
+  Spent cost = block_cost(program->schedule, m);
   double saved = cost.work * (1 - 1.0 / m->cores);
   program->share_from = m->cores > 1 && isfinite(cost.work) && saved > 0 ? cost.meetings / saved : 0;
 }

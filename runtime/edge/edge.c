@@ -45,9 +45,15 @@ const char *context_last_error(const rnncc_context *context) {
   return "";
 }
 
-void profile_begin(rnncc_context *context) { (void)context; }
+void profile_begin(const Run *run) { (void)run; }
+void profile_enter(Team *team) { (void)team; }
 
 rnncc_status context_profile(rnncc_context *context, int32_t on, const rnncc_profile_entry **entries, size_t *n) {
   (void)context, (void)on, (void)entries, (void)n;
+  return RNNCC_ERROR_UNSUPPORTED;
+}
+
+rnncc_status context_trace(rnncc_context *context, const rnncc_trace *trace) {
+  (void)context, (void)trace;
   return RNNCC_ERROR_UNSUPPORTED;
 }

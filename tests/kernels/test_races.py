@@ -90,7 +90,7 @@ def test_a_barrier_that_is_missing_is_seen(rnncc, watching_rnnrun, tmp_path):
     done = rnncc(model.write(tmp_path), "--emit=c", "-o", tmp_path / "c", "--threads=4")
     assert done.returncode == 0, done.stderr
     network = tmp_path / "c" / "network.c"
-    without = network.read_text().replace("\n  team_barrier(team);", "")
+    without = network.read_text().replace("\n  module_barrier(run, team);", "")
     assert without != network.read_text()
     network.write_text(without)
     assert RACE in ended(watching_rnnrun, watched_module(tmp_path / "c"), feeds, tmp_path)

@@ -3,10 +3,12 @@
  * A module written by hand, to test rnnrun without the compiler: y[T,3] = 2 x[T,3] + s and z[2] = k[2] + 1, where the
  * state s counts the runs before this one. k[0] = 99 is refused as out of range. A run takes 100 ns. FAKE_MODULE_RUN in
  * the environment has runs differ: crash, hang or exit says how they end; small: they are of little work, and take 1 us
- * where one of several threads does them alone; late: the eleventh takes 10 us.
+ * where one of several threads does them alone; late: the eleventh takes 10 us; old: the profile is one of before it
+ * counted flops; int8: its products are of integers.
  */
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -67,13 +69,23 @@ static rnncc_status model_create(const rnncc_options *options, rnncc_model **out
 static void model_destroy(rnncc_model *model) { free(model); }
 static int32_t model_threads(const rnncc_model *model) { return model->threads; }
 
+static bool runs_are(const char *how) {
+  const char *asked = getenv("FAKE_MODULE_RUN");
+  return asked && !strcmp(asked, how);
+}
+
 static rnncc_status context_create(rnncc_model *model, void *memory, size_t bytes, rnncc_context **out,
                                    const char **why) {
   (void)memory, (void)bytes, (void)why;
   *out = calloc(1, sizeof **out);
   (*out)->model = model;
   (*out)->error = "";
-  (*out)->profile = (rnncc_profile_entry){sizeof(rnncc_profile_entry), "double_plain", "y", 0, 0, 24, 96};
+  (*out)->profile = (rnncc_profile_entry){.struct_size = sizeof(rnncc_profile_entry),
+                                          .kernel = "double_plain",
+                                          .node = "y",
+                                          .flops = 24,
+                                          .bytes = 96,
+                                          .products = runs_are("int8") ? RNNCC_I8 : RNNCC_F32};
   return RNNCC_OK;
 }
 
@@ -82,11 +94,6 @@ static void context_destroy(rnncc_context *context) { free(context); }
 static rnncc_status warmup(rnncc_context *context) {
   (void)context;
   return RNNCC_OK;
-}
-
-static bool runs_are(const char *how) {
-  const char *asked = getenv("FAKE_MODULE_RUN");
-  return asked && !strcmp(asked, how);
 }
 
 static void misbehave(void) {
@@ -120,12 +127,18 @@ static rnncc_status run(rnncc_context *context, const rnncc_tensor *in, size_t n
   out[1].shape[0] = 2;
   context->count += 1;
   context->profile.calls += 1;
+  context->profile.flops_done += 6 * (double)in[0].shape[0];
+  context->profile.bytes_done += 24 * (double)in[0].shape[0];
   context->profile.nanoseconds += nanoseconds_of(context->model, context->count - 1);
   return RNNCC_OK;
 }
 
 static rnncc_status profile(rnncc_context *context, int32_t on, const rnncc_profile_entry **entries, size_t *n) {
-  if (on) context->profile.calls = context->profile.nanoseconds = 0;
+  if (on) {
+    context->profile.calls = context->profile.nanoseconds = 0;
+    context->profile.flops_done = context->profile.bytes_done = 0;
+  }
+  if (runs_are("old")) context->profile.struct_size = offsetof(rnncc_profile_entry, flops_done);
   *entries = &context->profile;
   *n = 1;
   return RNNCC_OK;

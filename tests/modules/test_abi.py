@@ -32,7 +32,7 @@ HEADERS["later"] = grown(HEADERS["today"])
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """A folder with module-AGE.so and application-AGE of each header."""
+    """A folder with application-AGE of each header, and module-AGE.so."""
     folder = tmp_path_factory.mktemp("abi")
     for age, header in HEADERS.items():
         (folder / age).mkdir()
@@ -42,6 +42,8 @@ def built(tmp_path_factory):
         # Other headers include the one beside them, unless this has been.
         clang += ["-include", folder / age / "rnncc.h"]
         subprocess.run([*clang, HERE / "application.c", "-o", folder / f"application-{age}"], check=True)
+        if age == "first":
+            continue  # its modules had the runtime of their time
         sources = [ROOT / "tests" / "unit" / "runtime_fake.c", *sorted(RUNTIME.glob("*.c"))]
         subprocess.run([*clang, "-shared", "-fPIC", "-fvisibility=hidden", "-DRNNCC_BUILDING_MODULE", *sources, "-o",
                         folder / f"module-{age}.so"], check=True)

@@ -51,8 +51,8 @@ static void schedule(const Run *run, Team *team) {
     memcpy(h, run->arena + H_IN, 2 * n * sizeof *h);
     *(int64_t *)(run->arena + RUNS_OUT) = *(int64_t *)(run->arena + RUNS_IN) + 1;
   }
-  team_barrier(team);
-  module_stamp(run, team, 0);
+  if (run->profile) module_stamp(run, team, 0, 0, 32.0 * (double)n);
+  module_barrier(run, team);
   team_share(team, n, &begin, &end);
   for (int64_t t = 0; t < T; t++) {
     find_poison(run, x + t * n, begin, end);
@@ -62,7 +62,7 @@ static void schedule(const Run *run, Team *team) {
     team_barrier(team);
   }
   if (team->rank == 0 && !atomic_load_explicit(run->fault, memory_order_relaxed)) pick_last(run, y, n);
-  module_stamp(run, team, 1);
+  if (run->profile) module_stamp(run, team, 1, 8.0 * (double)(T * n), 32.0 * (double)(T * n));
 }
 
 static const rnncc_dim_info dims[] = {{"T", 0, 5, FAKE_T, 1}, {"B", 1, 1, FAKE_B, 1}};
@@ -114,7 +114,7 @@ const Module rnncc_module = {
     .states = (const ModuleState[]){{H_IN, H_OUT, 2 * LAYER}, {RUNS_IN, RUNS_OUT, sizeof(int64_t)}},
     .checks = (const ModuleRangeCheck[]){{1, 0, 1, DIM_T, "sequence length"}},
     .n_checks = 1,
-    .steps = (const ModuleStep[]){{"copy", "h", 0, 96}, {"leak", "y", 120, 480}},
+    .steps = (const ModuleStep[]){{"copy", "h", 0, 96, RNNCC_NONE}, {"leak", "y", 120, 480, RNNCC_F32}},
     .n_steps = 2,
     .output_shapes = output_shapes,
     .schedule = schedule,

@@ -3,11 +3,10 @@
 #ifndef RNNRUN_TRACE_H
 #define RNNRUN_TRACE_H
 
-#include <stddef.h>
+#include "profiled.h"
 
-#include "rnncc.h"
-
-/* Writes the kernels of one run end to end, as their `nanoseconds` say. Fails with EXIT_ENVIRONMENT if it cannot. */
-void write_trace(const char *path, const char *model, const rnncc_profile_entry *entries, size_t count);
+/* Writes the fastest run, a line for each worker; of an older module its kernels end to end. Fails with
+ * EXIT_ENVIRONMENT if it cannot. */
+void write_trace(const char *path, const char *model, const Profile *profile);
 
 #endif

@@ -120,12 +120,13 @@ static void give_band(Program *program, Call *call, const FusedAttention *a) {
 
 static void give_cost(Call *call, const Node *node) {
   const FusedAttention *a = node->attention;
-  double pairs = (double)dim_optimum(a->queries) * (double)dim_optimum(a->keys), bytes = 0;
-  for (int i = 0; i < a->batch_rank; i++) pairs *= (double)dim_optimum(a->batch[i]);
-  for (int i = 0; i < node->n_inputs; i++) bytes += value_optimum_bytes(node->inputs[i]);
-  if (a->banded) pairs *= a->seen;
-  double products = 2 * pairs * (double)(dim_value(a->depth) + dim_value(a->width));
-  call_cost(call, products, bytes + value_optimum_bytes(node->outputs[0]));
+  double seen = a->banded ? a->seen : 1, products = (double)(dim_value(a->depth) + dim_value(a->width));
+  const Dim *extents[MAX_RANK + 3] = {a->queries, a->keys};
+  for (int i = 0; i < a->batch_rank; i++) extents[2 + i] = a->batch[i];
+  call_flops(call, 2 * seen * products, extents);
+  call_products(call, RNNCC_F32);
+  for (int i = 0; i < node->n_inputs; i++) call_touches(call, node->inputs[i]);
+  call_touches(call, node->outputs[0]);
 }
 
 static void lower_attention(Program *program, Node *node) {

@@ -148,11 +148,28 @@ void plane_text(Text *text, const Dim *h, const Dim *w) {
   add_extent(text, w);
 }
 
+static int64_t window_points(const Convolution *conv) {
+  return conv->channels * conv->d.kernel * conv->h.kernel * conv->w.kernel;
+}
+
 double convolution_macs(const Convolution *conv) {
   double outputs = (double)dim_optimum(conv->y->shape[0]) * (double)dim_optimum(conv->d.out) *
                    (double)dim_optimum(conv->h.out) * (double)dim_optimum(conv->w.out) *
                    (double)(conv->groups * conv->kernels);
-  return outputs * (double)(conv->channels * conv->d.kernel * conv->h.kernel * conv->w.kernel);
+  return outputs * (double)window_points(conv);
+}
+
+void convolution_flops(Call *call, const Convolution *conv, double part) {
+  const Dim *n = conv->y->shape[0];
+  double each = 2 * part * (double)(conv->groups * conv->kernels * window_points(conv));
+  call_flops(call, each, EXTENTS(n, conv->d.out, conv->h.out, conv->w.out));
+  call_products(call, RNNCC_F32);
+}
+
+void convolution_bytes(Call *call, const Convolution *conv, double size) {
+  call_bytes_of(call, size, conv->x);
+  call_bytes_of(call, size, conv->y);
+  call_bytes(call, size * (double)(conv->groups * conv->kernels * window_points(conv)), EXTENTS(NULL));
 }
 
 /* How many of the `count` numbers first, first + step, ... are in [0, end). */

@@ -153,8 +153,8 @@ static void lower_node(Program *program, Node *node) {
   operands_blocked(call, graph, conv, node->packed[0], conv->bias);
   operand_integer(call, "channels", conv->groups);
   operands_plane(call, &conv->h, &conv->w);
-  double inputs = value_optimum(conv->x), outputs = value_optimum(conv->y);
-  call_cost(call, 2 * convolution_macs(conv), 4 * (inputs + outputs));
+  convolution_flops(call, conv, 1);
+  convolution_bytes(call, conv, 4);
 }
 
 const ConvAlgorithm convolution_depthwise = {.kind = {"depthwise", depthwise_knobs},
@@ -203,7 +203,9 @@ static void lower_int8(Program *program, Node *node) {
   operands_requantise(call, program->graph, node);
   operand_integer(call, "channels", conv->groups);
   operands_plane(call, &conv->h, &conv->w);
-  call_cost(call, 2 * convolution_macs(conv), value_optimum(conv->x) + value_optimum(conv->y));
+  convolution_flops(call, conv, 1);
+  convolution_bytes(call, conv, 1);
+  call_products(call, RNNCC_I8);
 }
 
 const ConvAlgorithm convolution_depthwise_int8 = {.kind = {"depthwise_int8", depthwise_int8_knobs},

@@ -293,9 +293,8 @@ static void lower_node(Program *program, Node *node) {
   operand_integer(call, "pass", chunk(plan->pass, schedule->layer.span));
   call_panels(call, program->graph, node);
   operands_plane(call, &schedule->h, &schedule->w);
-  double points = (double)(conv->channels * conv->h.kernel * conv->w.kernel);
-  double outputs = value_optimum(conv->y), inputs = value_optimum(conv->x);
-  call_cost(call, 2 * points * outputs, 4 * (inputs + outputs + points * (double)(conv->groups * conv->kernels)));
+  convolution_flops(call, conv, 1);
+  convolution_bytes(call, conv, 4);
 }
 
 const ConvAlgorithm convolution_direct = {.kind = {"direct", direct_knobs},

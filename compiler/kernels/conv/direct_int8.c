@@ -211,9 +211,9 @@ static void lower_node(Program *program, Node *node) {
   operand_integer(call, "group_chunk", plan->group_chunk && plan->group_chunk < groups ? plan->group_chunk : groups);
   operand_extent(call, "tile_chunk", direct_chunk_dim(graph, &schedule->layer, plan, schedule->h.out, schedule->w.out));
   operands_plane(call, &schedule->h, &schedule->w);
-  double points = (double)(conv->channels * conv->h.kernel * conv->w.kernel);
-  double outputs = value_optimum(conv->y), inputs = value_optimum(conv->x);
-  call_cost(call, 2 * points * outputs, inputs + outputs + points * (double)(conv->groups * conv->kernels));
+  convolution_flops(call, conv, 1);
+  convolution_bytes(call, conv, 1);
+  call_products(call, RNNCC_I8);
 }
 
 const ConvAlgorithm convolution_direct_int8 = {.kind = {"direct_int8", direct_int8_knobs},

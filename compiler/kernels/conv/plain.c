@@ -255,7 +255,8 @@ static void lower_pad_call(Program *program, const Node *node) {
   operand_dim(call, "front", schedule->d.pad_begin);
   operand_dim(call, "top", schedule->h.pad_begin);
   operand_dim(call, "left", schedule->w.pad_begin);
-  call_cost(call, 0, 4.0 * value_optimum(x) + (double)dim_optimum(node->scratch->shape[0]));
+  call_bytes_of(call, 4, x);
+  call_bytes(call, 1, EXTENTS(node->scratch->shape[0]));
 }
 
 /* Strides of the input of conv_plain: the tensor's own, or those of conv_pad's copy. */
@@ -321,9 +322,8 @@ static void lower_node(Program *program, Node *node) {
   operand_dim(call, "out_h", schedule->h.out);
   operand_dim(call, "out_w", schedule->w.out);
   operand_integer(call, "chunk", schedule->tiles);
-  double points = (double)points_of(schedule);
-  double outputs = value_optimum(y), inputs = value_optimum(x);
-  call_cost(call, 2 * points * outputs, 4 * (inputs + outputs + points * (double)dim_value(y->shape[1])));
+  convolution_flops(call, conv, 1);
+  convolution_bytes(call, conv, 4);
 }
 
 const ConvAlgorithm convolution_plain = {.kind = {"plain", plain_knobs},

@@ -250,9 +250,11 @@ static void operand_blocks(const Graph *graph, Call *call, const char *parameter
 }
 
 static void call_group_cost(Call *call, const Convolution *conv, const Value *y) {
-  double groups = (double)conv->groups, in = value_optimum(conv->x) / groups, out = value_optimum(y) / groups;
-  double weights = (double)(conv->kernels * conv->channels * conv->h.kernel * conv->w.kernel);
-  call_cost(call, 2 * convolution_macs(conv) / groups, 4 * (in + out + weights));
+  double part = 1 / (double)conv->groups;
+  convolution_flops(call, conv, part);
+  call_bytes_of(call, 4 * part, conv->x);
+  call_bytes_of(call, 4 * part, y);
+  call_bytes(call, 4 * (double)(conv->kernels * conv->channels * conv->h.kernel * conv->w.kernel), EXTENTS(NULL));
 }
 
 static const Dim *tiles_of(const Graph *graph, const WinogradSchedule *schedule) {

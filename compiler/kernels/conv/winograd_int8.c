@@ -205,8 +205,9 @@ static void lower_node(Program *program, Node *node) {
   operand_integer(call, "product_point", winograd_product_point(p, lanes));
   operand_integer(call, "slots", p->slots);
   operand_integer(call, "slot", graph_slot_bytes(graph, node, slot_bytes(graph, schedule)) / 4);
-  double weights = (double)(conv->kernels * conv->channels * conv->h.kernel * conv->w.kernel);
-  call_cost(call, 2 * convolution_macs(conv), value_optimum(conv->x) + value_optimum(conv->y) + weights);
+  convolution_flops(call, conv, 1);
+  convolution_bytes(call, conv, 1);
+  call_products(call, RNNCC_I8);
 }
 
 const ConvAlgorithm convolution_winograd_int8 = {.kind = {"winograd_int8", winograd_int8_knobs},

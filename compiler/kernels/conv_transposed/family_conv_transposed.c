@@ -44,6 +44,14 @@ static int64_t vectors_of(const Graph *graph, const Convolution *conv) {
   return ceil_div(conv->kernels, graph->config->target->lanes);
 }
 
+static void give_cost(Call *call, const Convolution *conv, const Value *weights) {
+  int64_t window = conv->d.kernel * conv->h.kernel * conv->w.kernel;
+  call_flops_of(call, 2 * (double)(conv->kernels * window), conv->x);
+  call_bytes_of(call, 4, conv->x);
+  call_bytes_of(call, 4, conv->y);
+  call_bytes_of(call, 4, weights);
+}
+
 /* The tiles of a phase's pixels, the same for all phases, at the dims' optimum. Tiles of a width that only the run
  * knows have code for any edge. */
 static RowTiles phase_tiles(const Convolution *conv, int64_t most) {
@@ -156,8 +164,7 @@ static void lower_blocked(Program *program, const Node *node) {
   operand_extent(call, "x_image", blocked_of(graph, conv->x).image);
   operand_extent(call, "y_image", blocked_of(graph, conv->y).image);
   operands_plane(call, &conv->h, &conv->w);
-  double floats = (double)value_max_count(conv->x) + (double)value_max_count(conv->y);
-  call_cost(call, 2 * transposed_macs(conv), 4 * (floats + (double)value_count(node->packed[0])));
+  give_cost(call, conv, node->packed[0]);
 }
 
 /* ---- row-major tensors ---- */
@@ -190,8 +197,7 @@ static void lower_plain(Program *program, const Node *node) {
   operand_dim(call, "front", conv.d.pad_begin);
   operand_dim(call, "top", conv.h.pad_begin);
   operand_dim(call, "left", conv.w.pad_begin);
-  double floats = (double)value_max_count(conv.x) + (double)value_max_count(conv.y) + (double)value_count(conv.weights);
-  call_cost(call, 2 * transposed_macs(&conv), 4 * floats);
+  give_cost(call, &conv, conv.weights);
 }
 
 /* ---- both ---- */

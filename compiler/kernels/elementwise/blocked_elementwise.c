@@ -111,7 +111,7 @@ void lower_blocked_elementwise(Program *program, const Node *node, const char *o
   kernel_hook(spec, "op", op);
   Call *call = kernel_call(program, node, spec);
   const Dim *pixels = dim_mul(graph->dims, b.height, b.width);
-  double vectors = (double)dim_optimum(y->shape[0]) * (double)(b.blocks * dim_optimum(pixels)), streams = 1;
+  double images = (double)(b.blocks * b.block), streams = 1; /* channels of an image */
   for (int k = 0; k < ELEMENTWISE_OPERANDS; k++) {
     operand_value(call, OPERAND[k], operands[k < n ? k : 0], READ);
     operand_extent(call, IMAGE[k], walks[k].image);
@@ -123,5 +123,6 @@ void lower_blocked_elementwise(Program *program, const Node *node, const char *o
   operand_integer(call, "blocks", b.blocks);
   operand_extent(call, "pixels", blocked_vectors(graph, &b));
   operand_extent(call, "y_image", b.image);
-  call_cost(call, vectors * (double)b.block, vectors * (double)b.block * streams * sizeof(float));
+  call_flops(call, images, EXTENTS(y->shape[0], pixels));
+  call_bytes(call, images * streams * sizeof(float), EXTENTS(y->shape[0], pixels));
 }

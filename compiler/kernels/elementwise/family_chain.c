@@ -75,10 +75,9 @@ static const char *chain_body(Graph *graph, const Node *chain, const ChainAccess
 /* ---- calls ---- */
 
 static void set_cost(Call *call, const Node *chain) {
-  double bytes = 0, elements = value_optimum(chain->outputs[0]);
-  for (int k = 0; k < chain->n_inputs; k++) bytes += value_optimum_bytes(chain->inputs[k]);
-  for (int k = 0; k < chain->n_outputs; k++) bytes += value_optimum_bytes(chain->outputs[k]);
-  call_cost(call, elements * chain->n_members, bytes);
+  call_flops_of(call, chain->n_members, chain->outputs[0]);
+  for (int k = 0; k < chain->n_inputs; k++) call_touches(call, chain->inputs[k]);
+  for (int k = 0; k < chain->n_outputs; k++) call_touches(call, chain->outputs[k]);
 }
 
 /* ---- row-major tensors ---- */

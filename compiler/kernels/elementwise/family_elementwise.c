@@ -121,17 +121,17 @@ static void lower_plain(Program *program, const Node *node) {
   KernelSpec *spec = spec_of(program, node, &operands);
   set_shape_knobs(spec, &nest, operands.n);
   Call *call = kernel_call(program, node, spec);
-  double bytes = value_optimum_bytes(output);
+  call_flops_of(call, 1, output);
+  call_touches(call, output);
   for (int k = 0; k < (divides(node) ? 2 : ELEMENTWISE_OPERANDS); k++) {
     int operand = k < operands.n ? k : 0;
     operand_value(call, OPERAND[k], operands.values[operand], READ);
     operand_dim_array(call, STRIDE[k], nest.rank, nest.stride[operand]);
-    if (k < operands.n) bytes += value_optimum_bytes(operands.values[k]);
+    if (k < operands.n) call_touches(call, operands.values[k]);
   }
   operand_value(call, "y", output, WRITE);
   operand_dim_array(call, "shape", nest.rank, nest.extent);
   if (divides(node) && never_zero(operands.values[1])) operand_null(call, "fault");
-  call_cost(call, value_optimum_bytes(output) / (double)dtype_size(output->dtype), bytes);
 }
 
 /* ---- blocked tensors ---- */

@@ -170,9 +170,11 @@ static void operand_rows(Program *program, Call *call, const Node *node, const F
   operand_dim(call, "outer_step", row);
   operand_integer(call, "inner_step", step);
   operand_dim(call, "y_step", value_count_dim(graph, y, y->rank - 2, y->rank));
-  double rows = value_optimum(y) / (double)dim_optimum(value_count_dim(graph, y, y->rank - 2, y->rank));
-  call_cost(call, rows * s->plan.arithmetic * graph->config->target->lanes,
-            4 * (value_optimum(x) + value_optimum(y) + (double)value_count(node->packed[0])));
+  const Dim *rows = value_count_dim(graph, y, 0, y->rank - 2);
+  call_flops(call, s->plan.arithmetic * graph->config->target->lanes, EXTENTS(rows));
+  call_bytes_of(call, 4, x);
+  call_bytes_of(call, 4, y);
+  call_bytes_of(call, 4, node->packed[0]);
 }
 
 static void lower_fourier(Program *program, Node *node) {

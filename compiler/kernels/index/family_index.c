@@ -12,7 +12,7 @@
 #include "program/build.h"
 #include "shapes/shape.h"
 
-static void moves(Call *call, const Value *value) { call_cost(call, 0, 2 * value_optimum_bytes(value)); }
+static void moves(Call *call, const Value *value) { call_bytes_of(call, 2 * (double)dtype_size(value->dtype), value); }
 
 /* Are the elements first, first + step, ... of constant indices in [-length, length)? */
 static bool constants_in_range(const Value *indices, int64_t first, int64_t step, const Dim *length) {

@@ -21,8 +21,8 @@ static void lower_determinant(Program *program, Node *node) {
   operand_value(call, "scratch", node->scratch, READ_WRITE);
   operand_dim(call, "count", count);
   operand_dim(call, "m", m);
-  double order = (double)dim_optimum(m), matrices = (double)dim_optimum(count);
-  call_cost(call, matrices * order * order * order * 2 / 3, matrices * order * order * (double)dtype_size(x->dtype));
+  call_flops(call, 2.0 / 3, EXTENTS(count, m, m, m));
+  call_touches(call, x);
 }
 
 const KernelFamily family_determinant = {.scratch = scratch, .lower = lower_determinant};

@@ -162,11 +162,11 @@ static void pack(Graph *graph, Node *node) {
 
 /* ---- lowering ---- */
 
-static void give_cost(Call *call, const Product *p) {
-  double batches = 1, m = (double)dim_optimum(p->m), n = (double)dim_optimum(p->n), k = (double)dim_optimum(p->k);
-  for (int i = 0; i < p->batch_rank; i++) batches *= (double)dim_optimum(p->batch[i]);
-  double matrices = (double)dim_optimum(p->b_matrices);
-  call_cost(call, 2 * batches * m * n * k, 4 * (batches * (m * k + m * n) + matrices * k * n));
+static void give_cost(Call *call, const Node *node, const Product *p) {
+  double size = (double)dtype_size(node->outputs[0]->dtype);
+  const Value *b = node->inputs[1];
+  product_cost(call, p, size, b->narrow ? (double)weights_size(b->narrow) : size, size);
+  if (node->outputs[0]->dtype == RNNCC_F32) call_products(call, RNNCC_F32);
 }
 
 static void lower_plain(Program *program, Node *node, const Product *p) {
@@ -189,7 +189,7 @@ static void lower_plain(Program *program, Node *node, const Product *p) {
                                      "addend_column", NULL},
                (const Dim *const[]){p->m, p->n, p->k, p->a_row, p->a_depth, p->b_depth, p->b_column, row, column});
   product_batches(call, graph, p, dim_mul(graph->dims, p->n, p->k));
-  give_cost(call, p);
+  give_cost(call, node, p);
 }
 
 static void lower_packing_of_b(Program *program, Node *node, const MatmulSchedule *s) {
@@ -204,8 +204,7 @@ static void lower_packing_of_b(Program *program, Node *node, const MatmulSchedul
   product_dims(
       call, (const char *const[]){"batches", "batch_stride", "units", "depth", "column_stride", "depth_stride", NULL},
       (const Dim *const[]){p->b_matrices, matrix, p->n, p->k, p->b_column, p->b_depth});
-  double bytes = 8 * (double)dim_optimum(matrix) * (double)dim_optimum(p->b_matrices);
-  call_cost(call, 0, bytes);
+  call_bytes(call, 8, EXTENTS(matrix, p->b_matrices));
 }
 
 static void lower_floats(Program *program, Node *node, const MatmulSchedule *s, const Value *b) {
@@ -229,7 +228,7 @@ static void lower_floats(Program *program, Node *node, const MatmulSchedule *s, 
   product_dims(call, (const char *const[]){"m", "n", "k", "a_row", "a_depth", "addend_row", "c_row", NULL},
                (const Dim *const[]){p->m, p->n, p->k, p->a_row, p->a_depth, addend_row, p->n});
   product_batches(call, graph, p, s->packed_floats);
-  give_cost(call, p);
+  give_cost(call, node, p);
 }
 
 static void lower_node(Program *program, Node *node) {

@@ -155,7 +155,7 @@ static void lower_packing_of_b(Program *program, const Node *node, const Int8Sch
   operand_value(call, "source", b, READ);
   operand_value(call, "target", node->scratch, WRITE);
   product_dims(call, (const char *const[]){"batches", "n", "k", NULL}, (const Dim *const[]){p->b_matrices, p->n, p->k});
-  call_cost(call, 0, 2 * value_optimum(b));
+  call_bytes_of(call, 2, b);
 }
 
 static void pack_weights_of(Graph *graph, Node *node, Int8Schedule *s) {
@@ -231,12 +231,6 @@ static KernelSpec *spec_of(Program *program, const Node *node, const Int8Schedul
   return spec;
 }
 
-static double bytes_moved(const Product *p, const Node *node) {
-  double rows = (double)dim_optimum(p->m), n = (double)dim_optimum(p->n), k = (double)dim_optimum(p->k);
-  for (int i = 0; i < p->batch_rank; i++) rows *= (double)dim_optimum(p->batch[i]);
-  return rows * (k + n * (double)dtype_size(node->outputs[0]->dtype)) + (double)dim_optimum(p->b_matrices) * k * n;
-}
-
 static void lower_node(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Int8Schedule *s = (const Int8Schedule *)node->schedule;
@@ -261,7 +255,8 @@ static void lower_node(Program *program, Node *node) {
   product_dims(call, (const char *const[]){"m", "n", "k", "residual_row", NULL},
                (const Dim *const[]){p->m, p->n, p->k, by_rows ? p->n : zero_of(graph)});
   product_batches(call, graph, p, packed_bytes(graph, s));
-  call_cost(call, 2 * product_multiplications(p), bytes_moved(p, node));
+  product_cost(call, p, 1, 1, (double)dtype_size(node->outputs[0]->dtype));
+  call_products(call, RNNCC_I8);
 }
 
 static void dump_knobs(Text *out, const Graph *graph, const Node *node) {

@@ -55,3 +55,18 @@ double product_multiplications(const Product *p) {
   for (int i = 0; i < p->batch_rank; i++) count *= (double)dim_optimum(p->batch[i]);
   return count;
 }
+
+void product_cost(Call *call, const Product *p, double a_size, double b_size, double c_size) {
+  const Dim *extents[MAX_RANK + 4] = {NULL};
+  int n = p->batch_rank;
+  for (int i = 0; i < n; i++) extents[i] = p->batch[i];
+  extents[n] = p->m;
+  extents[n + 1] = p->k;
+  call_bytes(call, a_size, extents);
+  extents[n + 2] = p->n;
+  call_flops(call, 2, extents);
+  extents[n + 1] = p->n;
+  extents[n + 2] = NULL;
+  call_bytes(call, c_size, extents);
+  call_bytes(call, b_size, EXTENTS(p->b_matrices, p->k, p->n));
+}

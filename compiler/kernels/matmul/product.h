@@ -32,4 +32,7 @@ void product_batches(Call *call, Graph *graph, const Product *p, const Dim *b_ma
 /* Multiplications of all batches at the dims' optimum. */
 double product_multiplications(const Product *p);
 
+/* For the profile: its flops, and A, B and C once, in elements of these bytes. */
+void product_cost(Call *call, const Product *p, double a_size, double b_size, double c_size);
+
 #endif

@@ -171,7 +171,7 @@ static void lower_pad_map(Program *program, const Node *node, const PadAxis *pad
   operand_dim_array(call, "before", y->rank, before);
   operand_dim_array(call, "extent", y->rank, extent);
   operand_dim_array(call, "in_stride", y->rank, in_stride);
-  call_cost(call, 0, 2.0 * value_optimum_bytes(y));
+  call_bytes_of(call, 2 * (double)dtype_size(y->dtype), y);
 }
 
 static void lower_pad(Program *program, Node *node) {

@@ -106,7 +106,7 @@ static void lower_trilu(Program *program, Node *node) {
   operand_dim(call, "rows", x->shape[x->rank - 2]);
   operand_dim(call, "columns", x->shape[x->rank - 1]);
   operand_dim(call, "k", k.given ? k.items[0] : dim_const(graph->dims, 0));
-  call_cost(call, 0, 2.0 * value_optimum_bytes(x));
+  call_bytes_of(call, 2 * (double)dtype_size(x->dtype), x);
 }
 
 /* The operands are read, and the extent is found, in the run. */
@@ -121,7 +121,7 @@ static void lower_range_found(Program *program, const Node *node) {
   operand_value(call, "out", y, WRITE);
   operand_found(call, "measured", y->shape[0]);
   operand_integer(call, "most", dim_upper(y->shape[0]));
-  call_cost(call, 0, (double)dim_optimum(y->shape[0]) * (double)dtype_size(y->dtype));
+  call_touches(call, y);
 }
 
 static void lower_range(Program *program, Node *node) {
@@ -143,7 +143,7 @@ static void lower_range(Program *program, Node *node) {
   operand_integer(call, "start_divisor", start.divisor);
   operand_dim(call, "delta", delta.numerator);
   operand_integer(call, "delta_divisor", delta.divisor);
-  call_cost(call, 0, (double)dim_optimum(y->shape[0]) * (double)dtype_size(y->dtype));
+  call_touches(call, y);
 }
 
 static void (*const lower_op[N_OPS])(Program *program, Node *node) = {

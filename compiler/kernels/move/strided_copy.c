@@ -111,9 +111,9 @@ Call *lower_strided_copy(Program *program, const Node *node, const StridedBox *g
   operand_dim_array(call, "shape", box.rank, box.shape);
   operand_dim_array(call, "in_stride", box.rank, box.in_stride);
   operand_dim_array(call, "out_stride", box.rank, box.out_stride);
-  double bytes = 2.0 * (double)dtype_size(out->dtype);
-  for (int axis = 0; axis < box.rank; axis++) bytes *= (double)dim_optimum(box.shape[axis]);
-  call_cost(call, 0, bytes);
+  const Dim *extents[MAX_RANK + 1] = {NULL};
+  for (int axis = 0; axis < box.rank; axis++) extents[axis] = box.shape[axis];
+  call_bytes(call, 2 * (double)dtype_size(out->dtype), extents);
   return call;
 }
 

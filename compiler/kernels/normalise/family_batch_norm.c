@@ -49,8 +49,8 @@ static void lower_plain(Program *program, const Node *node) {
   operand_dim(call, "n", value_count_dim(graph, x, 0, 1));
   operand_dim(call, "channels", value_count_dim(graph, x, 1, last));
   operand_dim(call, "plane", plane);
-  double count = value_optimum(x);
-  call_cost(call, 2 * count, 8 * count);
+  call_flops_of(call, 2, x);
+  call_bytes_of(call, 8, x);
 }
 
 static void lower_batch_norm(Program *program, Node *node) {

@@ -29,8 +29,8 @@ static void lower_lrn(Program *program, Node *node) {
   operand_dim(call, "n", x->shape[0]);
   operand_dim(call, "channels", x->shape[1]);
   operand_dim(call, "plane", value_count_dim(graph, x, 2, x->rank));
-  double count = value_optimum(x);
-  call_cost(call, 2 * count * (double)size, 8 * count);
+  call_flops_of(call, 2 * (double)size, x);
+  call_bytes_of(call, 8, x);
 }
 
 const KernelFamily family_lrn = {.lower = lower_lrn};

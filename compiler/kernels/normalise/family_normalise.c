@@ -78,8 +78,8 @@ static void lower_normalise(Program *program, Node *node) {
   operand_dim(call, "groups", rows.groups);
   operand_dim(call, "pieces", rows.pieces);
   operand_dim(call, "inner", rows.inner);
-  double count = value_optimum(x);
-  call_cost(call, 6 * count, 8 * count);
+  call_flops_of(call, 6, x);
+  call_bytes_of(call, 8, x);
 }
 
 /* A worker reads a whole row before it writes it. */

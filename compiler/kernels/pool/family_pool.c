@@ -31,10 +31,11 @@ static void window_axes(Graph *graph, const Node *node, const Window *window, Co
 
 static void pool_cost(Call *call, const Node *node, const Window *window) {
   const Value *x = node->inputs[0], *y = node->outputs[0];
-  double inputs = value_optimum(x);
-  double outputs = value_optimum(y), points = 1;
+  double points = 1;
   for (int i = 0; i < window->n_spatial; i++) points *= (double)window->kernel[i];
-  call_cost(call, outputs * points, (double)dtype_size(x->dtype) * (inputs + outputs));
+  call_flops_of(call, points, y);
+  call_touches(call, x);
+  call_touches(call, y);
 }
 
 /* ---- blocked tensors ---- */

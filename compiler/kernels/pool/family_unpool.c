@@ -25,8 +25,9 @@ static void lower_unpool(Program *program, Node *node) {
     operand_dim(call, IN[k], own ? window.out[window.n_spatial - 1 - k] : one);
     operand_dim(call, OUT[k], own ? y->shape[y->rank - 1 - k] : one);
   }
-  double in = value_optimum(x), out = value_optimum(y);
-  call_cost(call, 0, in * 8 + (in + out) * (double)dtype_size(x->dtype));
+  call_touches(call, node->inputs[1]);
+  call_touches(call, x);
+  call_touches(call, y);
 }
 
 const KernelFamily family_unpool = {.lower = lower_unpool};

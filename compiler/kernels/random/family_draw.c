@@ -20,8 +20,8 @@ static void lower_draw(Program *program, Node *node) {
   operand_float(call, "step", node_float(node, ATTR_scale));
   operand_value(call, "y", y, WRITE);
   operand_dim(call, "n", value_count_dim(program->graph, y, 0, y->rank));
-  double count = value_optimum(y);
-  call_cost(call, count * (normal ? NORMAL_OPERATIONS : UNIFORM_OPERATIONS), value_optimum_bytes(y));
+  call_flops_of(call, normal ? NORMAL_OPERATIONS : UNIFORM_OPERATIONS, y);
+  call_touches(call, y);
 }
 
 const KernelFamily family_draw = {.lower = lower_draw};

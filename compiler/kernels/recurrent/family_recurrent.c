@@ -101,7 +101,7 @@ static void lower_matrix(Program *program, const Node *node, const MatrixPlan *m
   operand_integer(call, "depth", p->depth);
   operand_integer(call, "column_stride", p->column_stride);
   operand_integer(call, "depth_stride", p->depth_stride);
-  call_cost(call, 0, 8 * (double)panels_floats(p));
+  call_bytes(call, 8 * (double)panels_floats(p), EXTENTS(NULL));
 }
 
 /* The earliest time of a chunk's steps: a reverse direction starts at the end. */
@@ -150,9 +150,11 @@ static void lower_input_product(Program *program, const Node *node, const Layer 
   operand_integer(call, "a_depth", 1);
   operand_integer(call, "addend_row", 0);
   operand_integer(call, "c_row", l->gates_row);
-  double m = (double)dim_optimum(l->steps) * (double)dim_optimum(l->batch), n = (double)columns;
-  double k = (double)l->inputs;
-  call_cost(call, 2 * m * n * k, 4 * (m * k + n * k + m * n));
+  double n = (double)columns, k = (double)l->inputs, results = (double)(l->directions * l->gates * l->hidden);
+  call_flops(call, 2 * results / l->products * k, EXTENTS(l->steps, l->batch));
+  call_bytes(call, 4 * (k + n), EXTENTS(l->steps, l->batch));
+  call_bytes(call, (double)weights_size(node->inputs[INPUT_W]->narrow) * n * k, EXTENTS(NULL));
+  call_products(call, RNNCC_F32);
 }
 
 static void lower_length_check(Program *program, const Node *node, const Layer *l) {
@@ -213,8 +215,11 @@ static void lower_steps(Program *program, const Node *node, const Layer *l, int 
   give_scales(program, call, "input_scales", with_step ? &l->matrices[MATRIX_INPUT] : &none, 0, 1);
   give_scales(program, call, "scales", &l->matrices[MATRIX_HIDDEN], 0, 1);
   give_scales(program, call, "candidate_scales", &l->matrices[MATRIX_CANDIDATE], 0, 1);
-  double steps = (double)dim_optimum(l->steps), batch = (double)dim_optimum(l->batch), h = (double)l->hidden;
-  call_cost(call, 2 * steps * batch * l->gates * h * h, 4 * steps * (l->gates * h * h + 3 * batch * h));
+  double h = (double)l->hidden, weights = l->gates * h * (h + (with_step ? (double)l->inputs : 0));
+  call_flops(call, 2 * weights, EXTENTS(l->steps, l->batch));
+  call_bytes(call, (double)weights_size(node->inputs[INPUT_R]->narrow) * weights, EXTENTS(l->steps));
+  call_bytes(call, 12 * h, EXTENTS(l->steps, l->batch));
+  call_products(call, RNNCC_F32);
   share_directions(call, apart);
 }
 

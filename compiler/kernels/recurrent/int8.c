@@ -189,9 +189,11 @@ static void lower_input(Program *program, const Node *node, const Layer *l) {
   operand_dim(call, "rows", dim_mul(program->graph->dims, l->steps, l->batch));
   operand_integer(call, "inputs", l->inputs);
   operand_integer(call, "gates_row", l->gates_row);
-  double m = (double)dim_optimum(l->steps) * (double)dim_optimum(l->batch), n = (double)l->gates_row;
-  double k = (double)l->inputs;
-  call_cost(call, 2 * m * n * k, 4 * m * k + n * k + 4 * m * n);
+  double n = (double)l->gates_row, k = (double)l->inputs, results = (double)(l->directions * l->gates * l->hidden);
+  call_flops(call, 2 * results * k, EXTENTS(l->steps, l->batch));
+  call_bytes(call, 4 * (k + n), EXTENTS(l->steps, l->batch));
+  call_bytes(call, n * k, EXTENTS(NULL));
+  call_products(call, RNNCC_I8);
 }
 
 static void lower_direction(Program *program, const Node *node, const Layer *l, int direction) {
@@ -201,8 +203,11 @@ static void lower_direction(Program *program, const Node *node, const Layer *l, 
   give_rows(call, node, l->state_bytes, l->state_scales, l->scratch_bytes);
   operand_integer(call, "slots", l->slots);
   give_direction(program, call, node, l, direction);
-  double steps = (double)dim_optimum(l->steps), batch = (double)dim_optimum(l->batch), h = (double)l->hidden;
-  call_cost(call, 2 * steps * batch * l->gates * h * h, steps * (l->gates * h * h + 12 * batch * h));
+  double h = (double)l->hidden;
+  call_flops(call, 2 * l->gates * h * h, EXTENTS(l->steps, l->batch));
+  call_bytes(call, l->gates * h * h, EXTENTS(l->steps));
+  call_bytes(call, 12 * h, EXTENTS(l->steps, l->batch));
+  call_products(call, RNNCC_I8);
   static const char *const apart[] = {"weights",          "scales",           "totals",    "candidate",
                                       "candidate_scales", "candidate_totals", "quantised", "row_scales"};
   for (size_t i = 0; i < sizeof apart / sizeof *apart; i++) operand_sharing(call, apart[i], SHARED_APART);

@@ -19,8 +19,8 @@ static void lower_ranges(Program *program, const Node *node) {
   operand_value(call, "x", node->inputs[0], READ);
   operand_value(call, "ranges", node->scratch, WRITE);
   operand_dim(call, "count", value_count_dim(program->graph, node->inputs[0], 0, node->inputs[0]->rank));
-  double count = value_optimum(node->inputs[0]);
-  call_cost(call, 2 * count, 4 * count);
+  call_flops_of(call, 2, node->inputs[0]);
+  call_touches(call, node->inputs[0]);
 }
 
 static void lower_node(Program *program, Node *node) {
@@ -34,8 +34,9 @@ static void lower_node(Program *program, Node *node) {
   operand_value(call, "scale", node->outputs[1], WRITE);
   operand_value(call, "zero", node->outputs[2], WRITE);
   operand_dim(call, "count", value_count_dim(program->graph, node->inputs[0], 0, node->inputs[0]->rank));
-  double count = value_optimum(node->inputs[0]);
-  call_cost(call, 4 * count, 5 * count);
+  call_flops_of(call, 4, node->inputs[0]);
+  call_touches(call, node->inputs[0]);
+  call_touches(call, node->outputs[0]);
 }
 
 const KernelFamily family_dynamic_quantize = {.scratch = scratch, .lower = lower_node};

@@ -137,8 +137,8 @@ static Call *reduce_call(Program *program, const Node *node, KernelSpec *spec, c
   operand_dim_array(call, "kept_stride", kept->n, kept->stride);
   operand_dim_array(call, "reduced_extent", reduced->n, reduced->extent);
   operand_dim_array(call, "reduced_stride", reduced->n, reduced->stride);
-  double count = value_optimum(x);
-  call_cost(call, count, count * (double)dtype_size(x->dtype));
+  call_flops_of(call, 1, x);
+  call_touches(call, x);
   return call;
 }
 
@@ -182,8 +182,8 @@ static void lower_blocked(Program *program, const Node *node) {
   operand_extent(call, "pixels", dim_mul(graph->dims, x.height, x.width));
   operand_extent(call, "x_image", x.image);
   operand_extent(call, "y_image", y_image);
-  double count = value_optimum(node->inputs[0]);
-  call_cost(call, count, 4 * count);
+  call_flops_of(call, 1, node->inputs[0]);
+  call_touches(call, node->inputs[0]);
 }
 
 static void lower_plain(Program *program, const Node *node, const AxisList *axes) {
@@ -216,8 +216,8 @@ static void lower_arg(Program *program, const Node *node) {
   operand_dim(call, "outer", value_count_dim(graph, x, 0, axis));
   operand_dim(call, "n", value_count_dim(graph, x, axis, end));
   operand_dim(call, "inner", value_count_dim(graph, x, end, x->rank));
-  double count = value_optimum(x);
-  call_cost(call, count, count * (double)dtype_size(x->dtype));
+  call_flops_of(call, 1, x);
+  call_touches(call, x);
 }
 
 static void lower_reduce(Program *program, Node *node) {

@@ -87,11 +87,10 @@ static void give_optional(Call *call, const char *parameter, const Value *value)
 /* A sample takes four multiply-adds, and each kernel of the group one. */
 static void give_cost(Call *call, const Node *node, const DeformSchedule *s) {
   const Convolution *conv = &s->conv;
-  double outputs = value_optimum(conv->y) / (double)(conv->groups * conv->kernels);
-  double samples = outputs * (double)(conv->groups * conv->channels * window_of(conv)), bytes = 0;
-  for (int i = 0; i < node->n_inputs; i++)
-    if (node->inputs[i]) bytes += value_optimum_bytes(node->inputs[i]);
-  call_cost(call, 2 * samples * (double)(4 + conv->kernels), bytes + value_optimum_bytes(conv->y));
+  double samples = (double)(conv->channels * window_of(conv)) / (double)conv->kernels; /* of an output */
+  call_flops_of(call, 2 * samples * (double)(4 + conv->kernels), conv->y);
+  for (int i = 0; i < node->n_inputs; i++) call_touches(call, node->inputs[i]);
+  call_touches(call, conv->y);
 }
 
 static void lower_deform_conv(Program *program, Node *node) {

@@ -28,9 +28,10 @@ static void lower_grid_sample(Program *program, Node *node) {
   operand_dim(call, "channels", x->shape[1]);
   operand_dim_array(call, "extent", spatial, x->shape + 2);
   operand_dim(call, "points", value_count_dim(graph, grid, 1, grid->rank - 1));
-  double results = value_optimum(y), taps = 1;
+  double taps = 1;
   for (int k = 0; k < spatial; k++) taps *= taps_of[mode];
-  call_cost(call, 2 * results * taps, 4 * results * (1 + taps));
+  call_flops_of(call, 2 * taps, y);
+  call_bytes_of(call, 4 * (1 + taps), y);
 }
 
 const KernelFamily family_grid_sample = {.lower = lower_grid_sample};

@@ -247,8 +247,8 @@ static void lower_tables(Program *program, const Node *node, int axis) {
   operand_float(call, "narrow", resized ? resize_narrow(node, own) : 1);
   operand_dim(call, "in", in);
   operand_dim(call, "out", out);
-  double entries = (double)dim_optimum(out) * (double)schedule->n_taps[axis];
-  call_cost(call, 20 * entries, 8 * entries);
+  call_flops(call, 20 * (double)schedule->n_taps[axis], EXTENTS(out));
+  call_bytes(call, 8 * (double)schedule->n_taps[axis], EXTENTS(out));
 }
 
 /* An axis's index table and weights, constant or written by the run. */
@@ -297,8 +297,9 @@ static void lower_blocked(Program *program, Node *node) {
   operand_extent(call, "in_w", x.width);
   operand_extent(call, "out_h", y.height);
   operand_extent(call, "out_w", y.width);
-  double in = (double)value_max_count(node->inputs[0]), out = (double)value_max_count(node->outputs[0]);
-  call_cost(call, 2 * out * (double)(n_taps[rank - 1] * (flat ? 1 : n_taps[2])), 4 * (in + out));
+  call_flops_of(call, 2 * (double)(n_taps[rank - 1] * (flat ? 1 : n_taps[2])), node->outputs[0]);
+  call_bytes_of(call, 4, node->inputs[0]);
+  call_bytes_of(call, 4, node->outputs[0]);
 }
 
 /* ---- nearest ---- */
@@ -357,7 +358,7 @@ static void lower_nearest(Program *program, Node *node) {
   operand_dim_array(call, "in", last - first + 1, x->shape + first);
   operand_dim_array(call, "out", last - first + 1, y->shape + first);
   operand_dim(call, "inner", inner);
-  call_cost(call, 0, 2 * (double)value_max_bytes(y));
+  call_bytes_of(call, 2 * (double)dtype_size(y->dtype), y);
 }
 
 /* ---- interpolation, one axis at a time; intermediate tensors are in the scratch memory ---- */
@@ -428,9 +429,9 @@ static void lower_axis(Program *program, const Node *node, int k) {
   operand_dim(call, "in", extents[axis]);
   operand_dim(call, "out", out);
   operand_dim(call, "inner", inner);
-  double planes = (double)dim_optimum(outer) * (double)dim_optimum(inner);
-  double read = planes * (double)dim_optimum(extents[axis]), written = planes * (double)dim_optimum(out);
-  call_cost(call, 2 * written * (double)schedule->n_taps[axis], 4 * (read + written));
+  call_flops(call, 2 * (double)schedule->n_taps[axis], EXTENTS(outer, out, inner));
+  call_bytes(call, 4, EXTENTS(outer, extents[axis], inner));
+  call_bytes(call, 4, EXTENTS(outer, out, inner));
 }
 
 static void lower_resize(Program *program, Node *node) {

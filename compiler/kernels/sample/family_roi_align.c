@@ -4,7 +4,6 @@
 #include "program/build.h"
 
 static void lower_roi_align(Program *program, Node *node) {
-  Graph *graph = program->graph;
   const Value *x = node->inputs[0], *images = node->inputs[2], *y = node->outputs[0];
   KernelSpec *spec = kernel_spec(program, "roi_align");
   kernel_knob(spec, "LARGEST", node_word(node, ATTR_mode) == ROI_MODE_max);
@@ -26,8 +25,8 @@ static void lower_roi_align(Program *program, Node *node) {
   operand_dim(call, "out_h", y->shape[2]);
   operand_dim(call, "out_w", y->shape[3]);
   int64_t samples = node_int(node, ATTR_sampling_ratio) ? node_int(node, ATTR_sampling_ratio) : 2;
-  double points = (double)dim_optimum(value_count_dim(graph, y, 0, 4)) * (double)(samples * samples);
-  call_cost(call, 8 * points, 16 * points);
+  call_flops_of(call, 8 * (double)(samples * samples), y);
+  call_bytes_of(call, 16 * (double)(samples * samples), y);
 }
 
 const KernelFamily family_roi_align = {.lower = lower_roi_align};

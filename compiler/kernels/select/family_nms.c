@@ -30,7 +30,6 @@ static void set_sizes(Call *call, Graph *graph, const Node *node) {
 static void lower_nms(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *y = node->outputs[0];
-  double scores = (double)dim_optimum(value_count_dim(graph, node->inputs[1], 0, 3));
   KernelSpec *spec = kernel_spec(program, "nms_select");
   kernel_knob(spec, "CENTRED", node_int(node, ATTR_center_point_box) != 0);
   Call *call = kernel_call(program, node, spec);
@@ -42,13 +41,14 @@ static void lower_nms(Program *program, Node *node) {
   operand_value(call, "rows", node->scratch, READ_WRITE);
   operand_dim(call, "keep", nms_keep(graph, node));
   set_sizes(call, graph, node);
-  call_cost(call, 10 * scores, 4 * scores);
+  call_flops_of(call, 10, node->inputs[1]);
+  call_bytes_of(call, 4, node->inputs[1]);
   Call *collect = kernel_call(program, node, kernel_spec(program, "nms_collect"));
   operand_value(collect, "rows", node->scratch, READ);
   operand_value(collect, "y", y, WRITE);
   operand_found(collect, "measured", y->shape[0]);
   set_sizes(collect, graph, node);
-  call_cost(collect, 0, 24.0 * (double)dim_optimum(y->shape[0]));
+  call_bytes(collect, 24, EXTENTS(y->shape[0]));
 }
 
 const KernelFamily family_nms = {.scratch = nms_scratch, .lower = lower_nms};

@@ -37,7 +37,6 @@ static void nonzero_scratch(Graph *graph, Node *node) {
 /* Writes the indices to `y` from byte `first_byte` on. */
 static void lower_nonzero(Program *program, const Node *node, const Value *x, int rank, const Dim *const *shape,
                           const Dim *n, const Dim *found, const Value *y, int64_t first_byte) {
-  double elements = (double)dim_optimum(n);
   KernelSpec *count = kernel_spec(program, "nonzero_count"), *place = kernel_spec(program, "nonzero");
   kernel_bits(count, "T", x->dtype);
   kernel_bits(place, "T", x->dtype);
@@ -48,7 +47,8 @@ static void lower_nonzero(Program *program, const Node *node, const Value *x, in
   operand_value(first, "x", x, READ);
   operand_bytes(first, "counts", node->scratch, 0, COUNT_BYTES, WRITE);
   operand_dim(first, "n", n);
-  call_cost(first, elements, elements * (double)dtype_size(x->dtype));
+  call_flops(first, 1, EXTENTS(n));
+  call_bytes(first, (double)dtype_size(x->dtype), EXTENTS(n));
   Call *second = kernel_call(program, node, place);
   operand_value(second, "x", x, READ);
   operand_bytes(second, "counts", node->scratch, 0, COUNT_BYTES, READ);
@@ -56,7 +56,8 @@ static void lower_nonzero(Program *program, const Node *node, const Value *x, in
   operand_found(second, "measured", found);
   operand_dim_array(second, "shape", rank, shape);
   operand_dim(second, "n", n);
-  call_cost(second, elements, elements * (double)dtype_size(x->dtype));
+  call_flops(second, 1, EXTENTS(n));
+  call_bytes(second, (double)dtype_size(x->dtype), EXTENTS(n));
 }
 
 static void lower_compress(Program *program, Node *node) {
@@ -79,7 +80,7 @@ static void lower_compress(Program *program, Node *node) {
   operand_dim(call, "count", found);
   operand_dim(call, "inner", axis < 0 ? one : value_count_dim(graph, x, axis + 1, x->rank));
   operand_null(call, "fault");
-  call_cost(call, 0, 2 * value_optimum(y) * (double)dtype_size(x->dtype));
+  call_bytes_of(call, 2 * (double)dtype_size(x->dtype), y);
 }
 
 static void nonzero_lower(Program *program, Node *node) {

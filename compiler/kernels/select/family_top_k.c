@@ -18,8 +18,8 @@ static void top_k_lower(Program *program, Node *node) {
   operand_dim(call, "n", x->shape[axis]);
   operand_dim(call, "inner", value_count_dim(graph, x, axis + 1, x->rank));
   operand_dim(call, "k", values->shape[axis]);
-  double count = value_optimum(x);
-  call_cost(call, count, count * (double)dtype_size(x->dtype));
+  call_flops_of(call, 1, x);
+  call_touches(call, x);
 }
 
 const KernelFamily family_top_k = {.lower = top_k_lower};

@@ -38,7 +38,7 @@ static void lower_unique(Program *program, Node *node) {
   operand_dim(call, "outer", sizes[0]);
   operand_dim(call, "n", sizes[1]);
   operand_dim(call, "inner", sizes[2]);
-  call_cost(call, 0, 2 * (double)value_max_bytes(node->inputs[0]));
+  call_bytes_of(call, 2 * (double)dtype_size(node->inputs[0]->dtype), node->inputs[0]);
 }
 
 const KernelFamily family_unique = {.scratch = unique_scratch, .lower = lower_unique};

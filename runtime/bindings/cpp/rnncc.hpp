@@ -186,7 +186,8 @@ private:
 struct profile_line {
   std::string kernel, node;
   std::uint64_t calls, nanoseconds;
-  double flops, bytes; // of one call at the dimensions' optimum
+  double flops, bytes;           // of one call at the dimensions' optimum
+  double flops_done, bytes_done; // of all these calls, at the extents that the runs had
 };
 
 // One stream of runs, with its states. It can be moved, not copied.
@@ -248,7 +249,10 @@ public:
     std::vector<profile_line> lines;
     for (std::size_t i = 0; i < count; i++) {
       const rnncc_profile_entry *it = rnncc_profile_at(entries, i);
-      lines.push_back({it->kernel, it->node, it->calls, it->nanoseconds, it->flops, it->bytes});
+      bool counted = RNNCC_HAS(it, bytes_done); // else a module that is older than these fields
+      double calls = static_cast<double>(it->calls);
+      lines.push_back({it->kernel, it->node, it->calls, it->nanoseconds, it->flops, it->bytes,
+                       counted ? it->flops_done : it->flops * calls, counted ? it->bytes_done : it->bytes * calls});
     }
     return lines;
   }

@@ -47,7 +47,8 @@ class Options(Structure):
 
 class ProfileEntry(Structure):
     _fields_ = [("struct_size", c_uint32), ("kernel", c_char_p), ("node", c_char_p), ("calls", c_uint64),
-                ("nanoseconds", c_uint64), ("flops", c_double), ("bytes", c_double)]
+                ("nanoseconds", c_uint64), ("flops", c_double), ("bytes", c_double),
+                ("flops_done", c_double), ("bytes_done", c_double), ("products", c_int32)]
 
 
 class Api(Structure):

@@ -68,6 +68,8 @@ class ProfileEntry:
     seconds: float
     flops: float  # of one call at the dims' optimum
     bytes: float
+    flops_done: float  # of all these calls, at the extents that the runs had
+    bytes_done: float
 
 
 @dataclass(frozen=True)
@@ -117,5 +119,12 @@ def info_of(info: Any) -> Info:
 
 
 def profile_of(entries: List[Any]) -> List[ProfileEntry]:
-    return [ProfileEntry(_text(it.kernel), _text(it.node), it.calls, it.nanoseconds * 1e-9, it.flops, it.bytes)
+    return [ProfileEntry(_text(it.kernel), _text(it.node), it.calls, it.nanoseconds * 1e-9, it.flops, it.bytes, *_done(it))
             for it in entries]
+
+
+def _done(entry: Any) -> Tuple[float, float]:
+    """A module that was built before it counted that knows what a call does at the optimum."""
+    if entry.struct_size < abi.ProfileEntry.products.offset:
+        return entry.flops * entry.calls, entry.bytes * entry.calls
+    return entry.flops_done, entry.bytes_done

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Each run is profiled by itself: a kernel's median is what it takes where nothing disturbs it, and the fastest run was
+ * disturbed least: the trace shows it.
+ */
+#include "profiled.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "speed.h"
+#include "support.h"
+
+/* ---- spans ---- */
+
+static Spans spans_new(int workers, size_t capacity) {
+  return (Spans){capacity, allocate((size_t)workers * capacity * sizeof(rnncc_span)),
+                 allocate((size_t)workers * sizeof(size_t))};
+}
+
+static void spans_free(Spans *spans) {
+  free(spans->list);
+  free(spans->counts);
+}
+
+static void trace_into(Session *session, const Spans *spans, int workers) {
+  rnncc_trace trace = {.struct_size = sizeof trace,
+                       .span_size = sizeof *spans->list,
+                       .workers = workers,
+                       .capacity = spans->capacity,
+                       .spans = spans->list,
+                       .counts = spans->counts};
+  session_check(session, session->api->trace(session->context, &trace), "trace");
+}
+
+static size_t most_spans(const Spans *spans, int workers) {
+  size_t most = 1;
+  for (int i = 0; i < workers; i++)
+    if (spans->counts[i] > most) most = spans->counts[i];
+  return most;
+}
+
+const rnncc_span *profile_spans(const Profile *profile, int worker) {
+  return profile->spans.list + (size_t)worker * profile->spans.capacity;
+}
+
+/* A later run may have had more than there is room for. */
+size_t profile_span_count(const Profile *profile, int worker) {
+  size_t count = profile->spans.counts[worker];
+  return count < profile->spans.capacity ? count : profile->spans.capacity;
+}
+
+uint64_t profile_begins(const Profile *profile) {
+  uint64_t first = UINT64_MAX;
+  for (int worker = 0; profile->spans.list && worker < profile->workers; worker++)
+    if (profile->spans.counts[worker] && profile_spans(profile, worker)->begin < first)
+      first = profile_spans(profile, worker)->begin;
+  return first;
+}
+
+/* ---- runs ---- */
+
+static uint64_t nanoseconds(const rnncc_profile_entry *entries, size_t count) {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < count; i++) sum += rnncc_profile_at(entries, i)->nanoseconds;
+  return sum;
+}
+
+/* Of the module's entries, which may have more fields than ours, or fewer. */
+static void copy_entries(rnncc_profile_entry *to, const rnncc_profile_entry *entries, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    const rnncc_profile_entry *entry = rnncc_profile_at(entries, i);
+    to[i] = (rnncc_profile_entry){0};
+    memcpy(&to[i], entry, entry->struct_size < sizeof *to ? entry->struct_size : sizeof *to);
+    to[i].struct_size = sizeof *to;
+    if (RNNCC_HAS(entry, bytes_done)) continue;
+    to[i].flops_done = entry->flops * (double)entry->calls;
+    to[i].bytes_done = entry->bytes * (double)entry->calls;
+  }
+}
+
+static void profile_run(Session *session, const rnncc_tensor *inputs, rnncc_tensor *outputs,
+                        const rnncc_profile_entry **entries, size_t *count) {
+  session_check(session, session->api->profile(session->context, 1, entries, count), "profile");
+  session_run(session, inputs, outputs);
+  session_check(session, session->api->profile(session->context, 0, entries, count), "profile");
+}
+
+/* Returns whether it is the fastest so far. */
+static bool add_run(Profile *profile, const rnncc_profile_entry *entries) {
+  for (size_t i = 0; i < profile->count; i++)
+    timings_add(&profile->kernels[i], (double)rnncc_profile_at(entries, i)->nanoseconds * 1e-3);
+  uint64_t taken = nanoseconds(entries, profile->count);
+  timings_add(&profile->run, (double)taken * 1e-3);
+  if (taken >= profile->fastest_ns) return false;
+  profile->fastest_ns = taken;
+  copy_entries(profile->fastest, entries, profile->count);
+  return true;
+}
+
+static Profile profile_new(Session *session, const rnncc_tensor *inputs, rnncc_tensor *outputs, int64_t runs,
+                           Spans *next, bool traced) {
+  Profile profile = {.fastest_ns = UINT64_MAX,
+                     .run = timings_new((size_t)runs),
+                     .workers = session->api->model_threads(session->model)};
+  const rnncc_profile_entry *entries = NULL;
+  bool spans = traced && RNNCC_HAS(session->api, trace) && session->api->trace;
+  if (spans) {
+    Spans first = spans_new(profile.workers, 1); /* says how many there are */
+    trace_into(session, &first, profile.workers);
+    profile_run(session, inputs, outputs, &entries, &profile.count);
+    size_t capacity = most_spans(&first, profile.workers);
+    profile.spans = spans_new(profile.workers, capacity);
+    *next = spans_new(profile.workers, capacity);
+    spans_free(&first);
+  } else {
+    session_check(session, session->api->profile(session->context, 0, &entries, &profile.count), "profile");
+  }
+  profile.fastest = allocate(profile.count * sizeof *profile.fastest);
+  profile.kernels = allocate(profile.count * sizeof *profile.kernels);
+  for (size_t i = 0; i < profile.count; i++) profile.kernels[i] = timings_new((size_t)runs);
+  profile.at_optimum = profile.count && !RNNCC_HAS(entries, bytes_done);
+  return profile;
+}
+
+Profile profile_runs(Session *session, const rnncc_tensor *inputs, rnncc_tensor *outputs, int64_t runs, bool traced) {
+  Spans next = {0};
+  Profile profile = profile_new(session, inputs, outputs, runs, &next, traced);
+  for (int64_t run = 0; run < runs; run++) {
+    const rnncc_profile_entry *entries = NULL;
+    if (next.list) trace_into(session, &next, profile.workers);
+    profile_run(session, inputs, outputs, &entries, &profile.count);
+    if (!add_run(&profile, entries)) continue;
+    Spans slower = profile.spans;
+    profile.spans = next;
+    next = slower;
+  }
+  if (next.list) session_check(session, session->api->trace(session->context, NULL), "trace");
+  spans_free(&next);
+  return profile;
+}
+
+void profile_free(Profile *profile) {
+  for (size_t i = 0; i < profile->count; i++) timings_free(&profile->kernels[i]);
+  timings_free(&profile->run);
+  spans_free(&profile->spans);
+  free(profile->kernels);
+  free(profile->fastest);
+}
+
+/* ---- peaks ---- */
+
+static bool is_int8(const rnncc_profile_entry *entry) { return entry->products == RNNCC_I8; }
+
+Peaks profile_peaks(const Profile *profile, const char *isa, int threads) {
+  Peaks peaks = {.f32 = threads * speed_multiply_add(isa, threads)};
+  for (size_t i = 0; i < profile->count && !peaks.int8; i++)
+    if (is_int8(&profile->fastest[i])) peaks.int8 = threads * speed_dot_products(isa, threads);
+  return peaks;
+}
+
+double peak_of(const Peaks *peaks, const rnncc_profile_entry *entry) {
+  return is_int8(entry) ? peaks->int8 : peaks->f32;
+}
+
+double profile_share_of_peak(const Profile *profile, const Peaks *peaks) {
+  double at_peak_ns = 0, median_ns = 1e3 * timings_quantile(&profile->run, 0.5);
+  for (size_t i = 0; i < profile->count; i++) {
+    double peak = peak_of(peaks, &profile->fastest[i]);
+    if (!(peak > 0)) return 0;
+    at_peak_ns += profile->fastest[i].flops_done / peak;
+  }
+  return median_ns > 0 ? at_peak_ns / median_ns : 0;
+}
