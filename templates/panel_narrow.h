@@ -54,8 +54,8 @@ typedef float narrow_floats_of __attribute__((vector_size(4 * LANES)));
 
 SIMD_FUNCTION vec widen_bf16(const float *p, int64_t i) {
   narrow_words words = *(const narrow_words *)p;
-  words = i ? words & 0xffff0000u : words << 16;
-  return (narrow_floats_of)words;
+  if (i) return (narrow_floats_of)(words & 0xffff0000u);
+  return (narrow_floats_of)(words << 16);
 }
 
 /* Compilers know the loop as an instruction where the CPU has one. */

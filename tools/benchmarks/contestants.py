@@ -88,7 +88,8 @@ class Contestant:
 
 
 # In the job's folder:
-MODULES = {"rnncc": "module.so", "untuned": "untuned.so", "f32": "f32.so"}
+MODULES = {"rnncc": "module.so", "untuned": "untuned.so", "f32": "f32.so", "bf16_weights": "bf16.so",
+           "int8_weights": "int8.so"}
 QUANTISED = "quantised.onnx"
 
 
@@ -391,7 +392,7 @@ class Ncnn(Contestant):
         return NcnnRunner(self.ncnn, net, job)
 
 
-CONTESTANTS = {"rnncc": Rnncc, **{name: partial(Rnncc, MODULES[name]) for name in ("untuned", "f32")},
+CONTESTANTS = {**{name: partial(Rnncc, MODULES[name]) for name in MODULES},
                "onnxruntime": OnnxRuntime,
                "openvino": OpenVino, "torch": PyTorch, "ncnn": Ncnn,
                "onnxruntime_int8": partial(OnnxRuntime, QUANTISED), "openvino_int8": partial(OpenVino, QUANTISED),

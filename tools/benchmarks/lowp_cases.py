@@ -21,7 +21,8 @@ class Goal:
 BEST = "best peer"
 KINDS = {cases.Case: "recurrent", cnn_cases.Case: "image", product_cases.Case: "product"}
 DIES = {"densenet121"}  # OpenVINO 2026.4 does, of its quantised concatenations
-CONTESTANTS = ("rnncc", "f32", "onnxruntime_int8", "onnxruntime", "openvino_int8", "openvino_bf16")
+WEIGHTS = ("bf16_weights", "int8_weights")  # rnncc's, of which only the weights are of another type: recurrent layers
+CONTESTANTS = ("rnncc", *WEIGHTS, "f32", "onnxruntime_int8", "onnxruntime", "openvino_int8", "openvino_bf16")
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Case:
     def contestants(self):
         """OpenVINO computes what has dynamic scales in f32."""
         left = ["onnxruntime" if self.quantised else "onnxruntime_int8"]
-        left += ["openvino_int8"] * (self.dynamic or self.name in DIES)
+        left += ["openvino_int8"] * (self.dynamic or self.name in DIES) + [*WEIGHTS] * (self.kind != "recurrent")
         return [name for name in CONTESTANTS if name not in left]
 
     @property
@@ -80,7 +81,9 @@ def recurrent_goals(base, isa):
         (base.B if base.B > 1 else base.T, base.H))
     peer = Goal("rnncc", "onnxruntime_int8", 0.6) if base.op == "LSTM" else Goal("rnncc", "onnxruntime", 0.3)
     peer = [peer] if base.T == 100 and base.B == 1 else []
-    return peer + ([Goal("rnncc", "f32", own)] if own else [])
+    weights = {256: 0.75, 512: 0.62, 1024: 0.62}.get(base.H) if base.T == 100 and base.B == 1 else None
+    return (peer + ([Goal("rnncc", "f32", own)] if own else []) +
+            ([Goal("bf16_weights", "f32", weights)] if weights else []))
 
 
 def image_goals(base, isa):

@@ -64,7 +64,8 @@ def contestants(without, isa):
 def modules(case, folder, model, options):
     """File name -> (model, options) of the modules that take part."""
     ours = (folder / QUANTISED, []) if case.quantised else (model, ["--precision=int8-dynamic"])
-    sources = {"rnncc": ours, "f32": (model, [])}
+    sources = {"rnncc": ours, "f32": (model, []),
+               **{name: (model, [f"--precision={name.split('_')[0]}"]) for name in lowp_cases.WEIGHTS}}
     return {MODULES[name]: (source, [*options, *more]) for name, (source, more) in sources.items()
             if name in case.contestants}
 

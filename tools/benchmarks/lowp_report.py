@@ -30,6 +30,11 @@ def named_peer(result, of):
     return best_peer(result)[0] if of == BEST else of
 
 
+def compared(goal, other):
+    """What a goal is about, if not about rnncc's own int8."""
+    return TITLES[other] if goal.who == "rnncc" else f"{TITLES[goal.who]} of {TITLES[other]}"
+
+
 def goals(result, isa):
     """(goal, the contestant compared with, paired ratio, ratio) of those whose contestants took part."""
     found = []
@@ -50,7 +55,7 @@ def heading(names):
 
 
 def line(result, names, isa):
-    shown = [f"{ratio:.2f} of {TITLES[other]} ({'met' if ratio <= goal.at_most else f'at most {goal.at_most:.2f}'})"
+    shown = [f"{ratio:.2f} of {compared(goal, other)} ({'met' if ratio <= goal.at_most else f'at most {goal.at_most:.2f}'})"
              for goal, other, _, ratio in goals(result, isa)]
     return f"{result['case']:24}" + "".join(f"{cell:>19}" for cell in cells(result, names, report.timed)) + "  " + ", ".join(shown)
 
@@ -69,7 +74,7 @@ def ratio_cell(result, other):
 
 
 def goal_table(results):
-    rows = [[title(result), TITLES[other], f"{paired:.3f}", f"{ratio:.3f}", f"{goal.at_most:.2f}",
+    rows = [[title(result), compared(goal, other), f"{paired:.3f}", f"{ratio:.3f}", f"{goal.at_most:.2f}",
              "yes" if ratio <= goal.at_most else "no"]
             for result in results["cases"] for goal, other, paired, ratio in goals(result, results["machine"]["isa"])]
     return table(["case", "compared with", "paired", "ratio", "at most", "met"], rows)
@@ -158,7 +163,8 @@ the best peer's, `of f32` over that of rnncc's module of the f32 model.
 
 rnncc, ONNX Runtime and OpenVINO's int8 read the same quantised model, which ONNX Runtime's quantisers write: u8
 activations, s8 weights with a scale for each output channel. They have no GRU: rnncc's is the f32 model with
-`--precision=int8-dynamic`, ONNX Runtime's is f32. LSTM and cases named dynamic have scales of activations
+`--precision=int8-dynamic`, ONNX Runtime's is f32. rnncc's bf16 and int8 weights are the f32 model with `--precision=bf16`
+and `int8`: products and sums are in f32. LSTM and cases named dynamic have scales of activations
 that each run finds (DynamicQuantizeLSTM, MatMulInteger), the others fixed ones (QuantizeLinear and DequantizeLinear
 around each layer). OpenVINO's bf16 is its own conversion of the f32 model. OpenVINO computes dynamic models in f32, so it
 takes no part in these, nor in DenseNet, of whose quantised concatenations it dies; nor does ncnn, whose Python package has no quantiser. All take turns in one process, as in the other comparisons.
