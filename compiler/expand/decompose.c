@@ -83,16 +83,19 @@ static void expand_all(Graph *graph, Expansion *const *by_op) {
  * node's operator is a FORMULA. */
 void decompose(Graph *graph) { expand_all(graph, expansions); }
 
+/* What convolutions of bytes may take. */
+static Expansion *const sums[N_OPS] = {
+    [OP_QLinearAdd] = expand_quantised_sum, [OP_QLinearLeakyRelu] = expand_quantised_leaky_relu};
+
 static bool has_sums(const Graph *graph) {
   for (int n = 0; n < graph->n_nodes; n++)
-    if (is_op(graph->nodes[n], OP_QLinearAdd)) return true;
+    if (sums[graph->nodes[n]->op->kind]) return true;
   return false;
 }
 
 /* needs: fuse_epilogue. keeps: types and shapes, and what is computed, to the bit. breaks: nothing. Afterwards no node
- * is a QLinearAdd; those in epilogues are no nodes of the graph. */
+ * is a QLinearAdd or a QLinearLeakyRelu; those in epilogues are no nodes of the graph. */
 void expand_sums(Graph *graph) {
-  static Expansion *const sums[N_OPS] = {[OP_QLinearAdd] = expand_quantised_sum};
   if (!has_sums(graph)) return;
   expand_all(graph, sums);
   fold_constants(graph);

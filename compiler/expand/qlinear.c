@@ -28,6 +28,18 @@ static bool is_residual(const Node *node) {
   return is_op(node->inputs[0]->producer, OP_QLinearConv) || is_op(node->inputs[3]->producer, OP_QLinearConv);
 }
 
+static bool has_alpha_one(const Node *node) {
+  double alpha = node_float(node, ATTR_alpha);
+  return !(alpha < 1) && !(alpha > 1);
+}
+
+/* The same, of one tensor. */
+static bool is_rescaling(const Node *node) {
+  for (int i = 1; i < node->n_inputs; i++)
+    if (node->inputs[i] && !node->inputs[i]->data) return false;
+  return has_alpha_one(node) && is_op(node->inputs[0]->producer, OP_QLinearConv);
+}
+
 void expand_qlinear_add(const Formula *f, const Node *node, Value **results) {
   if (!is_residual(node)) expand_quantised_sum(f, node, results);
 }
@@ -58,9 +70,14 @@ void expand_qlinear_sigmoid(const Formula *f, const Node *node, Value **results)
 }
 
 void expand_qlinear_leaky_relu(const Formula *f, const Node *node, Value **results) {
+  if (!is_rescaling(node)) expand_quantised_leaky_relu(f, node, results);
+}
+
+void expand_quantised_leaky_relu(const Formula *f, const Node *node, Value **results) {
   const Attribute alpha = attribute_float(ATTR_alpha, node_float(node, ATTR_alpha));
   Value *x = in_floats(f, node, 0);
-  results[0] = as_result(f, node, build_op(f, OP_LeakyRelu, 1, &x, 1, 1, &alpha)->outputs[0], 3);
+  if (!has_alpha_one(node)) x = build_op(f, OP_LeakyRelu, 1, &x, 1, 1, &alpha)->outputs[0];
+  results[0] = as_result(f, node, x, 3);
 }
 
 void expand_qlinear_softmax(const Formula *f, const Node *node, Value **results) {

@@ -17,8 +17,9 @@ Value *less_zero_point(const Formula *f, Value *x, Value *zero);
 /* round(x) + zero, halves to even, saturated. */
 Value *quantised(const Formula *f, Value *x, Value *zero, DType to);
 
-/* The formula of a QLinearAdd, whoever could take it. */
+/* The formulas of QLinearAdd and QLinearLeakyRelu, whoever could take them. */
 void expand_quantised_sum(const Formula *f, const Node *node, Value **results);
+void expand_quantised_leaky_relu(const Formula *f, const Node *node, Value **results);
 
 /* x as u8, as DynamicQuantizeLinear says: the numbers, their scale, their zero point. */
 void dynamically_quantised(const Formula *f, Value *x, Value *results[3]);

@@ -241,6 +241,21 @@ static bool match_add(Match *match, const Builder *f, const Node *node) {
   return replace_with_numbers(match, build_op(f, OP_QLinearAdd, 8, inputs, 1, 1, &rounds_first), quantize);
 }
 
+/* ---- other scales ---- */
+
+/* What a convolution writes is taken to another scale: its kernel may do so as it writes. */
+static bool match_rescaling(Match *match, const Builder *f, const Node *node) {
+  Operand x;
+  Quantisation y;
+  (void)match;
+  if (!read_quantize(node, &y) || !has_8_bits(&y) || !is_whole(&y) || !is_known(&y)) return false;
+  if (!read_operand(node, 0, &x) || !is_whole(&x.how) || !is_known(&x.how) || x.how.dtype != y.dtype) return false;
+  if (!is_op(x.numbers->producer, OP_QLinearConv)) return false;
+  Value *const inputs[] = {x.numbers, x.how.scale, zero_of(f, &x.how), y.scale, zero_of(f, &y)};
+  const Attribute alpha = attribute_float(ATTR_alpha, 1);
+  return replace(node, build_op(f, OP_QLinearLeakyRelu, 5, inputs, 1, 1, &alpha)->outputs[0]);
+}
+
 /* ---- normalisations ---- */
 
 enum { BN_SCALE = 1, BN_SHIFT, BN_MEAN, BN_VARIANCE, BN_INPUTS };
@@ -282,6 +297,7 @@ static bool (*const matches[N_OPS])(Match *, const Builder *, const Node *) = {
     [OP_Gemm] = match_gemm,
     [OP_GlobalAveragePool] = match_global_pool,
     [OP_MatMul] = match_matmul,
+    [OP_QuantizeLinear] = match_rescaling,
     [OP_ReduceMean] = match_mean,
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* QLinearAdd: every step is rounded to f32, as in its formula. */
+/* QLinearAdd and QLinearLeakyRelu: every step is rounded to f32, as in its formula. */
 #include <math.h>
 
 #include "reference/kernels.h"
@@ -37,6 +37,18 @@ const char *ref_qlinear_add(const Node *node, const Tensor *const *inputs, Tenso
     double quotient = rounded(sum / of_y.scale);
     double number = rounds_first ? rint(quotient) + of_y.zero : rint(rounded(quotient + of_y.zero));
     tensor_set(y, walk.offset[0], fmin(fmax(number, least), most));
+  }
+  return NULL;
+}
+
+const char *ref_qlinear_leaky_relu(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
+  Tensor *y = outputs[0];
+  Steps of_x = steps_at(node, inputs, 1), of_y = steps_at(node, inputs, 3);
+  double least = (double)dtype_min(y->dtype), most = (double)dtype_max(y->dtype);
+  double alpha = rounded(node_float(node, ATTR_alpha));
+  for (int64_t i = 0; i < tensor_count(y); i++) {
+    double x = in_floats(inputs[0], i, of_x), leaky = x < 0 ? rounded(alpha * x) : x;
+    tensor_set(y, i, fmin(fmax(rint(rounded(leaky / of_y.scale)) + of_y.zero, least), most));
   }
   return NULL;
 }

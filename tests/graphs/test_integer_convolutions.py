@@ -301,6 +301,26 @@ def test_sums_of_any_scales_are_exact(compile, tmp_path, scales):
     assert_same(run_module(compile(model.write(tmp_path)), feeds), expected)
 
 
+@pytest.mark.parametrize("scale", [.0173, .5, 1e-7, 3e5])
+@pytest.mark.parametrize("name", ["3x3", "3x3 of i8", "pointwise of rests", "depthwise"])
+def test_another_scale_costs_no_kernel(rnncc, compile, tmp_path, name, scale):
+    """DequantizeLinear and QuantizeLinear of another scale, as stand before a Concat."""
+    model, feeds = convolution(name, **CASES[name])
+    conv, = model.nodes
+    sums, = exact(model, feeds).values()
+    y_scale, y_zero = (model.arrays[conv["inputs"][i]] for i in (6, 7))
+    zero = numbers(numpy.random.default_rng(len(name)), BYTES[sums.dtype], (), False)
+    real = model.node("DequantizeLinear", [conv["outputs"][0], *conv["inputs"][6:8]])
+    z = model.node("QuantizeLinear", [real, model.constant(numpy.float32(scale)), model.constant(zero)])
+    model.outputs = [z]
+    path = model.write(tmp_path)
+    assert "_then.QLinearLeakyRelu" in rnncc("inspect", path, "--explain=conv").stdout
+    quotient = (sums.astype(numpy.float32) - numpy.float32(y_zero)) * y_scale / numpy.float32(scale)
+    info = numpy.iinfo(sums.dtype)
+    expected = numpy.clip(numpy.rint(quotient) + numpy.float32(zero), info.min, info.max).astype(sums.dtype)
+    assert_same(run_module(compile(path), feeds, (1, 2)), {z: expected})
+
+
 def test_halves_go_where_quantize_linear_puts_them(rnncc, compile, tmp_path):
     """DequantizeLinear, Add and QuantizeLinear round before the zero point, here an odd one, is added."""
     model, feeds = convolution("pointwise", **CASES["pointwise"])

@@ -47,7 +47,7 @@ bool axis_is_padded(const Graph *graph, const ConvAxis *axis) {
 /* The first step of the epilogue adds the residual, see takes_epilogue of family_conv. It is the first input that the
  * epilogue appended, which may be in another layout than the step's own. */
 static const Value *residual_of(const Node *node) {
-  if (is_integer_conv(node)) return node->n_epilogue ? requantise_residual(node) : NULL;
+  if (is_integer_conv(node)) return requantise_residual(node);
   return epilogue_begins_with_sum(node) ? node->inputs[node->op->max_inputs] : NULL;
 }
 

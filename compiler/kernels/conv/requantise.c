@@ -20,6 +20,8 @@ enum { STEP_NONE, STEP_BY_FACTORS, STEP_DIVIDED };
 /* Inputs of QLinearConv, and of QLinearAdd: each of a tensor, its scale and its zero point. */
 enum { X_ZERO_INPUT = 2, Y_ZERO_INPUT = 7 };
 enum { ADD_A = 0, ADD_B = 3, ADD_C = 6 };
+/* y of QLinearLeakyRelu. */
+enum { RELU_Y = 3 };
 
 static bool is_signed(const Value *value) { return value->dtype == RNNCC_I8; }
 
@@ -53,29 +55,39 @@ static void pack_scale(Graph *graph, Node *node, const IntegerConv *numbers) {
 
 static float number_of(const Value *value) { return value ? (float)value_element(value, 0) : 0; }
 
-/* What a sum adds to numbers that it has rounded: its zero point, or 0. */
-static float zero_behind(const Node *sum) {
-  return node_int(sum, ATTR_rounds_first) ? number_of(node_input(sum, ADD_C + 1)) : 0;
+/* What a step adds to numbers that it has rounded: its zero point, or 0. */
+static float zero_behind(const Node *step) {
+  if (is_op(step, OP_QLinearLeakyRelu)) return number_of(node_input(step, RELU_Y + 1));
+  return node_int(step, ATTR_rounds_first) ? number_of(node_input(step, ADD_C + 1)) : 0;
 }
 
-/* The sum of an epilogue. */
+static void add_residual(SecondStep *step, const Node *sum, float late) {
+  Value *const *in = sum->inputs;
+  step->has_residual = true;
+  step->residual_zero = (int)number_of(in[ADD_B + 2]);
+  step->residual_scale = number_of(in[ADD_B + 1]);
+  step->scale = number_of(in[ADD_C]);
+  step->before_rounding = number_of(node_input(sum, ADD_C + 1)) - late;
+}
+
+/* Of an epilogue. */
 static SecondStep second_step_of(const Node *node) {
-  const Value *const *in = (const Value *const *)node->epilogue[0]->inputs;
+  const Node *taken = node->epilogue[0];
   DType type = node->outputs[0]->dtype;
-  int least = (int)dtype_min(type), most = (int)dtype_max(type), zero = (int)number_of(in[ADD_A + 2]);
-  float late = zero_behind(node->epilogue[0]);
-  return (SecondStep){.y_least = least - zero,
-                      .y_most = most - zero,
-                      .y_scale = number_of(in[ADD_A + 1]),
-                      .has_residual = true,
-                      .residual_least = least,
-                      .residual_most = most,
-                      .residual_zero = (int)number_of(in[ADD_B + 2]),
-                      .residual_scale = number_of(in[ADD_B + 1]),
-                      .scale = number_of(in[ADD_C]),
-                      .before_rounding = number_of(node_input(node->epilogue[0], ADD_C + 1)) - late,
-                      .least = least - (int)late,
-                      .most = most - (int)late};
+  float late = zero_behind(taken);
+  int least = (int)dtype_min(type), most = (int)dtype_max(type), zero = (int)number_of(node_input(taken, 2));
+  SecondStep step = {.y_least = least - zero,
+                     .y_most = most - zero,
+                     .y_scale = number_of(taken->inputs[1]),
+                     .residual_least = least,
+                     .residual_most = most,
+                     .least = least - (int)late,
+                     .most = most - (int)late};
+  if (is_op(taken, OP_QLinearAdd))
+    add_residual(&step, taken, late);
+  else
+    step.scale = number_of(taken->inputs[RELU_Y]);
+  return step;
 }
 
 static int step_kind(const Node *node) {
@@ -139,7 +151,7 @@ void knobs_requantise(KernelSpec *spec, const Graph *graph, const Node *node) {
   kernel_knob(spec, "SIGNED_Y", is_signed(node->outputs[0]));
   kernel_knob(spec, "BOUNDS", needs_bounds(graph, node));
   kernel_knob(spec, "STEP", step_kind(node));
-  kernel_knob(spec, "RESIDUAL", node->n_epilogue > 0);
+  kernel_knob(spec, "RESIDUAL", requantise_residual(node) != NULL);
 }
 
 void knob_skips(KernelSpec *spec, const Node *node, int zero) {
@@ -167,15 +179,27 @@ void operands_requantise(Call *call, const Graph *graph, const Node *node) {
 
 static bool is_number(const Value *value) { return value && value->data && value_count(value) == 1; }
 
-/* As the formula has it, y less this zero point is what was rounded. */
-bool requantise_takes(const Node *host, const Node *step) {
-  if (!is_op(step, OP_QLinearAdd) || host->n_epilogue) return false;
+static bool has_constants(const Node *step, int but_for) {
   for (int i = 1; i < step->n_inputs; i++)
-    if (i != ADD_B && step->inputs[i] && !is_number(step->inputs[i])) return false;
+    if (i != but_for && step->inputs[i] && !is_number(step->inputs[i])) return false;
+  return true;
+}
+
+/* As the formulas have it, y less this zero point is what was rounded. */
+static bool continues(const Node *host, const Node *step) {
+  return number_of(node_input(host, Y_ZERO_INPUT)) == number_of(node_input(step, 2));
+}
+
+bool requantise_takes(const Node *host, const Node *step) {
+  if (host->n_epilogue || !step->inputs[0] || !continues(host, step)) return false;
+  if (is_op(step, OP_QLinearLeakyRelu)) return has_constants(step, 0) && number_of(step->inputs[RELU_Y]) != 0;
+  if (!is_op(step, OP_QLinearAdd) || !has_constants(step, ADD_B)) return false;
   const Value *residual = step->inputs[ADD_B];
-  return !residual->data && shapes_agree(residual, step->inputs[ADD_A]) && number_of(step->inputs[ADD_C]) != 0 &&
-         number_of(node_input(host, Y_ZERO_INPUT)) == number_of(step->inputs[ADD_A + 2]);
+  return !residual->data && shapes_agree(residual, step->inputs[ADD_A]) && number_of(step->inputs[ADD_C]) != 0;
 }
 
 /* The step's inputs but its first stand behind the node's own. */
-const Value *requantise_residual(const Node *node) { return node->inputs[node->op->max_inputs + ADD_B - 1]; }
+const Value *requantise_residual(const Node *node) {
+  if (!node->n_epilogue || is_op(node->epilogue[0], OP_QLinearLeakyRelu)) return NULL;
+  return node->inputs[node->op->max_inputs + ADD_B - 1];
+}

@@ -26,9 +26,10 @@ int step_zero(const Graph *graph, const Value *x);
 /* The tensors, those constants, and the distances of images. */
 void operands_requantise(Call *call, const Graph *graph, const Node *node);
 
-/* Can the kernels add another tensor to y, as the QLinearAdd `step` does? Its first operand is the host's result. */
+/* Can the kernels add another tensor to y, as the QLinearAdd `step` does, or take y to another scale, as a
+ * QLinearLeakyRelu does whose alpha is 1? Its first operand is the host's result. */
 bool requantise_takes(const Node *host, const Node *step);
-/* That tensor. needs: an epilogue */
+/* That tensor; NULL: none. */
 const Value *requantise_residual(const Node *node);
 
 #endif
