@@ -203,7 +203,7 @@ def rnnrun_of(module_cache):
                 sources = sorted(path for room in ("command", "rnnrun", "speed") for path in (tools / room).glob("*.c"))
                 before, after = program_flags(triple)
                 subprocess.run(["clang-19", "-std=gnu11", "-O1", "-D_GNU_SOURCE", f"-I{ROOT}/runtime", f"-I{tools}/command",
-                                f"-I{tools}/speed", "-o", path, *before, *sources, ROOT / "runtime" / "cpu.c", *after], check=True)
+                                f"-I{tools}/speed", f"-I{build_directory()}/tools/report", "-o", path, *before, *sources, ROOT / "runtime" / "cpu.c", *after], check=True)
         return path
 
     def emulated(target, cpu=None):

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An ELF note that says what the module is, in the lines that `rnnrun inspect` prints. It is read without loading the
- * module, so on a machine that cannot load it.
+ * ELF notes that say what the module is: in the lines that `rnnrun inspect` prints, and as JSON for the pages of
+ * `rnnrun profile --html`. They are read without loading the module, so on a machine that cannot load it.
  */
 #include <string.h>
 
+#include "emit/describe.h"
 #include "emit/unit.h"
 #include "machine/targets.h"
 
@@ -89,6 +90,28 @@ static Text description(const Program *program, const char *build) {
   return out;
 }
 
+/* ---- the notes ---- */
+
+/* Kinds of notes, as tools/rnnrun/elf_file.h has them. */
+enum { NOTE_LINES = 1, NOTE_PLAN = 2 };
+
+/* Literals of a length that every compiler takes. */
+static void emit_pieces(Text *out, Arena *arena, const char *text) {
+  enum { PIECE = 1000 };
+  for (size_t left = strlen(text); left; text += left < PIECE ? left : PIECE, left -= left < PIECE ? left : PIECE) {
+    text_add(out, "\n    ");
+    text_quoted(out, arena_format(arena, "%.*s", PIECE, text));
+  }
+}
+
+static void begin_note(Text *out, const char *name, int kind, size_t bytes) {
+  text_add(out,
+           "\nstatic const struct {\n  uint32_t name_bytes, text_bytes, kind;\n  char name[8], text[%zu];\n"
+           "} %s __attribute__((section(\".note.rnncc\"), used, aligned(4))) = {\n"
+           "    sizeof \"rnncc\", sizeof %s.text, %d, \"rnncc\",",
+           bytes, name, name, kind);
+}
+
 /* A literal for each line. */
 static void emit_lines(Text *out, char *lines) {
   for (char *end; (end = strchr(lines, '\n')); lines = end + 1) {
@@ -101,11 +124,12 @@ static void emit_lines(Text *out, char *lines) {
 
 void emit_note(Text *out, const Program *program, const char *build) {
   Text text = description(program, build);
-  text_add(out,
-           "\nstatic const struct {\n  uint32_t name_bytes, text_bytes, kind;\n  char name[8], text[%zu];\n"
-           "} note __attribute__((section(\".note.rnncc\"), used, aligned(4))) = {\n"
-           "    sizeof \"rnncc\", sizeof note.text, 1, \"rnncc\",",
-           text.length + 1);
+  begin_note(out, "note", NOTE_LINES, text.length + 1);
   emit_lines(out, text.data);
+  text_add(out, "};\n");
+  Text plan = text_new(program->arena);
+  describe_program(&plan, program);
+  begin_note(out, "plan_note", NOTE_PLAN, plan.length + 1);
+  emit_pieces(out, program->arena, plan.data);
   text_add(out, "};\n");
 }

@@ -9,6 +9,7 @@ import subprocess
 import numpy
 import pytest
 
+from conftest import build_directory
 from kernels.test_detection_kernels import suppression
 from support.model_builder import Model
 
@@ -22,6 +23,7 @@ def watching_rnnrun(root, tmp_path_factory):
     program = tmp_path_factory.mktemp("races") / "rnnrun"
     sources = [path for room in ("command", "rnnrun", "speed") for path in (root / "tools" / room).glob("*.c")]
     include = [f"-I{root / folder}" for folder in ("runtime", "tools/command", "tools/speed")]
+    include += [f"-I{build_directory() / 'tools' / 'report'}"]
     subprocess.run(["clang-19", "-std=gnu11", "-O1", "-D_GNU_SOURCE", '-DRNNCC_VERSION="0"', SANITIZE, *include,
                     *sources, root / "runtime" / "cpu.c", "-pthread", "-o", program], check=True)
     return program

@@ -168,6 +168,74 @@ static void a_profile_counts_runs_and_time_per_step(void **state) {
   api->model_destroy(model);
 }
 
+/* One worker's spans, one after the other, with these entries. */
+static void expect_spans(const rnncc_span *spans, size_t count, const int *entries, size_t expected) {
+  assert_int_equal(count, expected);
+  for (size_t i = 0; i < count; i++) {
+    assert_int_equal(spans[i].entry, entries[i]);
+    assert_true(spans[i].begin <= spans[i].end);
+    if (i) assert_true(spans[i - 1].end == spans[i].begin);
+  }
+}
+
+static void a_trace_says_what_each_worker_did(void **state) {
+  (void)state;
+  enum { WORKERS = 2, ROOM = 4, SHORT = 1 };
+  const rnncc_api *api = query();
+  rnncc_model *model;
+  rnncc_context *context;
+  FakeCall call;
+  fake_call_init(&call, FAKE_T, FAKE_B, 1);
+  rnncc_options options = {.struct_size = sizeof options, .threads = WORKERS, .share_all = 1};
+  assert_int_equal(api->model_create(&options, &model, NULL), RNNCC_OK);
+  assert_int_equal(api->context_create(model, NULL, 0, &context, NULL), RNNCC_OK);
+  rnncc_span spans[WORKERS][ROOM];
+  size_t counts[WORKERS] = {77, 77};
+  rnncc_trace trace = {sizeof trace, sizeof(rnncc_span), WORKERS, ROOM, spans[0], counts};
+  assert_int_equal(api->trace(context, &trace), RNNCC_OK);
+  assert_int_equal(fake_call_run(api, context, &call), RNNCC_OK); /* not profiled: not traced */
+  assert_int_equal(counts[0], 77);
+  assert_int_equal(api->profile(context, 1, NULL, NULL), RNNCC_OK);
+  for (int run = 0; run < 3; run++) { /* each begins anew */
+    assert_int_equal(fake_call_run(api, context, &call), RNNCC_OK);
+    bool shared = counts[1] != 0; /* else the pool found the other worker late */
+    expect_spans(spans[0], counts[0], shared ? (int[]){0, -1, 1} : (int[]){0, 1}, shared ? 3 : 2);
+    if (shared) expect_spans(spans[1], counts[1], (int[]){0, -1, 1}, 3);
+  }
+  memset(spans, 0, sizeof spans);
+  trace.capacity = SHORT;
+  assert_int_equal(api->trace(context, &trace), RNNCC_OK);
+  assert_int_equal(fake_call_run(api, context, &call), RNNCC_OK);
+  assert_true(counts[0] > SHORT && spans[0][SHORT + 1].end == 0); /* it says how many there were */
+  api->context_destroy(context);
+  api->model_destroy(model);
+}
+
+static void a_trace_without_room_is_refused(void **state) {
+  (void)state;
+  const rnncc_api *api = query();
+  rnncc_model *model;
+  rnncc_context *context;
+  rnncc_options options = {.struct_size = sizeof options, .threads = 2};
+  assert_int_equal(api->model_create(&options, &model, NULL), RNNCC_OK);
+  assert_int_equal(api->context_create(model, NULL, 0, &context, NULL), RNNCC_OK);
+  rnncc_span span;
+  size_t counts[2];
+  const rnncc_trace good = {sizeof good, sizeof span, 2, 0, &span, counts};
+  rnncc_trace few = good, old = good, nowhere = good, uncounted = good;
+  few.workers = 1, old.span_size = 0, nowhere.spans = NULL, uncounted.counts = NULL;
+  assert_int_equal(api->trace(NULL, &good), RNNCC_ERROR_ARGUMENT);
+  assert_int_equal(api->trace(context, &few), RNNCC_ERROR_ARGUMENT);
+  assert_non_null(strstr(api->last_error(context), "memory for 1 workers, but the model has 2"));
+  assert_int_equal(api->trace(context, &old), RNNCC_ERROR_ARGUMENT);
+  assert_int_equal(api->trace(context, &nowhere), RNNCC_ERROR_ARGUMENT);
+  assert_int_equal(api->trace(context, &uncounted), RNNCC_ERROR_ARGUMENT);
+  assert_int_equal(api->trace(context, &good), RNNCC_OK);
+  assert_int_equal(api->trace(context, NULL), RNNCC_OK);
+  api->context_destroy(context);
+  api->model_destroy(model);
+}
+
 /* Results of a stream of runs, to be compared bit for bit. Sums here are inexact from the fifth run on. */
 enum { STREAM_RUNS = 12 };
 typedef struct StreamResult {
@@ -258,6 +326,8 @@ int main(void) {
       cmocka_unit_test(context_memory_is_checked),
       cmocka_unit_test(null_is_tolerated),
       cmocka_unit_test(a_profile_counts_runs_and_time_per_step),
+      cmocka_unit_test(a_trace_says_what_each_worker_did),
+      cmocka_unit_test(a_trace_without_room_is_refused),
       cmocka_unit_test(results_are_bit_identical_for_any_number_of_threads),
       cmocka_unit_test(sixty_four_callers_get_what_one_gets),
   };

@@ -36,7 +36,7 @@ typedef struct Arguments {
   int samples;               /* --samples: 0: not given */
   double max_error, min_snr; /* --max-error, --min-snr; negative: not given */
   double signal_ms;          /* --signal-ms: what one run covers, 0: not given */
-  const char *trace;         /* --trace: a file to write, NULL: none */
+  const char *trace, *html;  /* --trace, --html: files to write, NULL: none */
   bool json;
 } Arguments;
 

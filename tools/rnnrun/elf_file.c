@@ -80,7 +80,7 @@ static bool is_of_other_machine(const ElfFile *file) {
 
 /* By the line of the note that names the target, "aarch64-linux-musl+dotprod". */
 static bool is_of_musl(const ElfFile *file) {
-  const char *description = elf_description(file, 0), *line = description ? strstr(description, "\ntarget ") : NULL;
+  const char *description = elf_note(file, ELF_LINES, 0), *line = description ? strstr(description, "\ntarget ") : NULL;
   const char *musl = line ? strstr(line, "-musl") : NULL;
   return musl && musl < strchr(line + 1, '\n');
 }
@@ -133,24 +133,24 @@ static const char *note_text(const ElfFile *file, uint64_t at, uint64_t end) {
   return ours && !file->bytes[text + bytes - 1] ? (const char *)file->bytes + text : NULL;
 }
 
-/* Of rnncc's notes the one that *index others stand before, which counts down. */
-static const char *note_in(const ElfFile *file, uint64_t at, uint64_t bytes, int *index) {
+/* Of rnncc's notes of the kind the one that *index others stand before, which counts down. */
+static const char *note_in(const ElfFile *file, uint64_t at, uint64_t bytes, ElfNote kind, int *index) {
   if (at > file->size || bytes > file->size - at) return NULL;
   for (uint64_t end = at + bytes; at + sizeof(Elf64_Nhdr) <= end;) {
     const char *text = note_text(file, at, end);
-    if (text && (*index)-- == 0) return text;
+    if (text && number_at(file, at + 8, 4) == kind && (*index)-- == 0) return text;
     at += sizeof(Elf64_Nhdr) + padded(number_at(file, at, 4)) + padded(number_at(file, at + 4, 4));
   }
   return NULL;
 }
 
-const char *elf_description(const ElfFile *file, int index) {
+const char *elf_note(const ElfFile *file, ElfNote kind, int index) {
   uint64_t first = FIELD(file, 0, Ehdr, e_phoff), bytes = FIELD(file, 0, Ehdr, e_phentsize);
   uint64_t count = FIELD(file, 0, Ehdr, e_phnum);
   for (uint64_t i = 0; i < count; i++) {
     uint64_t at = first + i * bytes;
     if (FIELD(file, at, Phdr, p_type) != PT_NOTE) continue;
-    const char *text = note_in(file, FIELD(file, at, Phdr, p_offset), FIELD(file, at, Phdr, p_filesz), &index);
+    const char *text = note_in(file, FIELD(file, at, Phdr, p_offset), FIELD(file, at, Phdr, p_filesz), kind, &index);
     if (text) return text;
   }
   return NULL;

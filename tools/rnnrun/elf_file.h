@@ -23,7 +23,11 @@ enum { ELF_MACHINE_TEXT = 64 };
 const char *elf_machine(const ElfFile *file, char text[ELF_MACHINE_TEXT]);
 const char *elf_machine_here(char text[ELF_MACHINE_TEXT]);
 
-/* The text of rnncc's note `index`, from 0: each describes a network for a target. NULL: there is no such one. */
-const char *elf_description(const ElfFile *file, int index);
+/* Kinds of notes, as compiler/emit/emit_note.c writes them: lines for people, and the plan as JSON. */
+typedef enum ElfNote { ELF_LINES = 1, ELF_PLAN = 2 } ElfNote;
+
+/* The text of rnncc's note `index` of the kind, from 0: each describes a network for a target. NULL: there is no such
+ * one. */
+const char *elf_note(const ElfFile *file, ElfNote kind, int index);
 
 #endif

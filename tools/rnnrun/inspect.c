@@ -89,7 +89,7 @@ static bool of_one_network(const char *a, const char *b) {
 /* Of a network for several targets, how the others differ from the one that is described. */
 static void print_others(const ElfFile *file, const char *described) {
   const char *other;
-  for (int i = 0; (other = elf_description(file, i)); i++) {
+  for (int i = 0; (other = elf_note(file, ELF_LINES, i)); i++) {
     if (!strcmp(other, described) || !of_one_network(other, described)) continue;
     putchar('\n');
     print_lines(other, described);
@@ -101,7 +101,7 @@ static void print_others(const ElfFile *file, const char *described) {
 /* Was the network of note `index` described by an earlier one? */
 static bool is_other_target(const ElfFile *file, int index) {
   for (int i = 0; i < index; i++)
-    if (of_one_network(elf_description(file, i), elf_description(file, index))) return true;
+    if (of_one_network(elf_note(file, ELF_LINES, i), elf_note(file, ELF_LINES, index))) return true;
   return false;
 }
 
@@ -109,7 +109,7 @@ static bool is_other_target(const ElfFile *file, int index) {
 static int print_foreign_networks(const ElfFile *file, const char *path, const char *network) {
   int printed = 0;
   const char *description;
-  for (int i = 0; (description = elf_description(file, i)); i++) {
+  for (int i = 0; (description = elf_note(file, ELF_LINES, i)); i++) {
     if (is_other_target(file, i) || (network && !tells(description, "model", network))) continue;
     if (printed++) putchar('\n');
     print_lines(description, "");
@@ -124,7 +124,7 @@ static _Noreturn void no_foreign_network(const ElfFile *file, const char *path, 
   char names[1024] = "";
   size_t length = 0;
   const char *text;
-  for (int i = 0; (text = elf_description(file, i)) && length < sizeof names; i++)
+  for (int i = 0; (text = elf_note(file, ELF_LINES, i)) && length < sizeof names; i++)
     if (!is_other_target(file, i) && strlen(text) > FIELD_BYTES)
       length += (size_t)snprintf(names + length, sizeof names - length, "%s %.*s", length ? "," : "",
                                  (int)strcspn(text + FIELD_BYTES, "\n"), text + FIELD_BYTES);
@@ -135,7 +135,7 @@ static _Noreturn void no_foreign_network(const ElfFile *file, const char *path, 
 static int inspect_foreign(const char *path, const ElfFile *file, const char *network) {
   char machine[ELF_MACHINE_TEXT], here[ELF_MACHINE_TEXT];
   elf_machine(file, machine);
-  if (!elf_description(file, 0))
+  if (!elf_note(file, ELF_LINES, 0))
     fail(EXIT_ENVIRONMENT, "%s: for %s; not a module of rnncc, it has no note of rnncc", path, machine);
   printf("%-8s %s; this is %s, so the module is read, not loaded\n", "machine", machine, elf_machine_here(here));
   if (!print_foreign_networks(file, path, network)) no_foreign_network(file, path, network);
@@ -174,7 +174,7 @@ static void print_info(const rnncc_info *info, const char *description) {
 /* The note of this target, and of this network, where there are several. NULL: there is none. */
 static const char *description_of(const ElfFile *file, const rnncc_info *info, bool several) {
   const char *found;
-  for (int i = 0; (found = elf_description(file, i)); i++)
+  for (int i = 0; (found = elf_note(file, ELF_LINES, i)); i++)
     if (tells(found, "target", info->target) && (!several || tells(found, "model", info->name))) return found;
   return NULL;
 }

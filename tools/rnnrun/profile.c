@@ -2,7 +2,10 @@
 /* Where the time goes, kernel by kernel. */
 #include <stdio.h>
 
+#include "counters.h"
+#include "extents.h"
 #include "profiled.h"
+#include "report.h"
 #include "support.h"
 #include "tensors.h"
 #include "trace.h"
@@ -55,16 +58,6 @@ static void print_peak(const rnncc_info *info, const char *products, int threads
 
 /* ---- extents ---- */
 
-/* The extent of a dim in these inputs; its optimum where none has it. */
-static int64_t extent_of(const rnncc_info *info, const rnncc_tensor *inputs, int dim) {
-  for (int i = 0; i < info->n_inputs; i++) {
-    const rnncc_tensor_info *described = rnncc_input_at(info, i);
-    for (int axis = 0; axis < described->rank; axis++)
-      if (described->dim[axis] == dim) return inputs[i].shape[axis];
-  }
-  return rnncc_dim_at(info, dim)->opt;
-}
-
 /* A module that was built before it counted what it does knows flops and bytes at the optimum. */
 static void tell_other_extents(const rnncc_info *info, const rnncc_tensor *inputs) {
   for (int i = 0; i < info->n_dims; i++) {
@@ -76,15 +69,26 @@ static void tell_other_extents(const rnncc_info *info, const rnncc_tensor *input
   }
 }
 
+/* Runs that nothing but the counters watch. */
+static void count_runs(Session *session, const rnncc_tensor *inputs, rnncc_tensor *outputs, Counters *counters,
+                       int64_t runs) {
+  counters_start(counters);
+  for (int64_t run = 0; run < runs; run++) session_run(session, inputs, outputs);
+  counters_stop(counters);
+}
+
 int profile_verb(const Arguments *arguments) {
   Session session = load_module(arguments->module, arguments->network);
   const rnncc_info *info = session.api->info;
   rnncc_tensor *inputs = make_inputs(info, arguments, "random"), *outputs = make_outputs(info);
+  bool page = arguments->html != NULL;
+  Counters counters = {0};
+  if (page) counters = counters_open();
   session_start(&session, one_thread_count(arguments));
   session_check(&session, session.api->warmup(session.context), "warmup");
   session_run(&session, inputs, outputs);
 
-  Profile profile = profile_runs(&session, inputs, outputs, arguments->runs, arguments->trace != NULL);
+  Profile profile = profile_runs(&session, inputs, outputs, arguments->runs);
   if (arguments->trace) write_trace(arguments->trace, info->name, &profile);
   int threads = session.api->model_threads(session.model);
   Peaks peaks = profile_peaks(&profile, info->isa, threads);
@@ -92,6 +96,11 @@ int profile_verb(const Arguments *arguments) {
   print_peak(info, "", threads, peaks.f32);
   print_peak(info, " of 8-bit integers", threads, peaks.int8);
   if (profile.at_optimum) tell_other_extents(info, inputs);
+  if (page) {
+    count_runs(&session, inputs, outputs, &counters, arguments->runs);
+    write_report(&(Report){arguments->html, &session, inputs, &profile, &peaks, &counters, arguments->runs, threads});
+    counters_close(&counters);
+  }
 
   profile_free(&profile);
   free_tensors(inputs, info->n_inputs);

@@ -58,13 +58,44 @@ uint64_t profile_begins(const Profile *profile) {
   return first;
 }
 
-/* ---- runs ---- */
+/* ---- times of a run ---- */
 
-static uint64_t nanoseconds(const rnncc_profile_entry *entries, size_t count) {
+/* A wait is for the kernel before it; at a worker's beginning, for the one behind it. */
+static int kernel_of(const rnncc_span *spans, size_t count, size_t at) {
+  size_t i = at;
+  while (i > 0 && spans[i].entry < 0) i--;
+  while (i < count && spans[i].entry < 0) i++;
+  return i < count ? spans[i].entry : -1;
+}
+
+/* What each kernel takes of the time of all workers, divided by their number: kernels that run beside each other share
+ * the time, and the sum is that of the run. Returns how many workers took part. */
+static int times_by_spans(const Profile *profile, uint64_t *times) {
+  int workers = 0;
+  memset(times, 0, profile->count * sizeof *times);
+  for (int worker = 0; worker < profile->workers; worker++) {
+    size_t count = profile_span_count(profile, worker);
+    const rnncc_span *spans = profile_spans(profile, worker);
+    workers += count > 0;
+    for (size_t i = 0; i < count; i++) {
+      int kernel = kernel_of(spans, count, i);
+      if (kernel >= 0) times[kernel] += spans[i].end - spans[i].begin;
+    }
+  }
+  for (size_t i = 0; i < profile->count && workers; i++) times[i] /= (unsigned)workers;
+  return workers;
+}
+
+/* An older module has the times of the caller's thread. */
+static uint64_t run_times(const Profile *run, const rnncc_profile_entry *entries, uint64_t *times) {
   uint64_t sum = 0;
-  for (size_t i = 0; i < count; i++) sum += rnncc_profile_at(entries, i)->nanoseconds;
+  if (!run->spans.list || !times_by_spans(run, times))
+    for (size_t i = 0; i < run->count; i++) times[i] = rnncc_profile_at(entries, i)->nanoseconds;
+  for (size_t i = 0; i < run->count; i++) sum += times[i];
   return sum;
 }
+
+/* ---- runs ---- */
 
 /* Of the module's entries, which may have more fields than ours, or fewer. */
 static void copy_entries(rnncc_profile_entry *to, const rnncc_profile_entry *entries, size_t count) {
@@ -86,25 +117,27 @@ static void profile_run(Session *session, const rnncc_tensor *inputs, rnncc_tens
   session_check(session, session->api->profile(session->context, 0, entries, count), "profile");
 }
 
-/* Returns whether it is the fastest so far. */
-static bool add_run(Profile *profile, const rnncc_profile_entry *entries) {
-  for (size_t i = 0; i < profile->count; i++)
-    timings_add(&profile->kernels[i], (double)rnncc_profile_at(entries, i)->nanoseconds * 1e-3);
-  uint64_t taken = nanoseconds(entries, profile->count);
+/* spans: of this run. Returns whether it is the fastest so far. */
+static bool add_run(Profile *profile, const rnncc_profile_entry *entries, const Spans *spans, uint64_t *times) {
+  Profile run = *profile;
+  run.spans = *spans;
+  uint64_t taken = run_times(&run, entries, times);
+  for (size_t i = 0; i < profile->count; i++) timings_add(&profile->kernels[i], (double)times[i] * 1e-3);
   timings_add(&profile->run, (double)taken * 1e-3);
   if (taken >= profile->fastest_ns) return false;
   profile->fastest_ns = taken;
   copy_entries(profile->fastest, entries, profile->count);
+  for (size_t i = 0; i < profile->count; i++) profile->fastest[i].nanoseconds = times[i];
   return true;
 }
 
 static Profile profile_new(Session *session, const rnncc_tensor *inputs, rnncc_tensor *outputs, int64_t runs,
-                           Spans *next, bool traced) {
+                           Spans *next) {
   Profile profile = {.fastest_ns = UINT64_MAX,
                      .run = timings_new((size_t)runs),
                      .workers = session->api->model_threads(session->model)};
   const rnncc_profile_entry *entries = NULL;
-  bool spans = traced && RNNCC_HAS(session->api, trace) && session->api->trace;
+  bool spans = RNNCC_HAS(session->api, trace) && session->api->trace;
   if (spans) {
     Spans first = spans_new(profile.workers, 1); /* says how many there are */
     trace_into(session, &first, profile.workers);
@@ -123,20 +156,22 @@ static Profile profile_new(Session *session, const rnncc_tensor *inputs, rnncc_t
   return profile;
 }
 
-Profile profile_runs(Session *session, const rnncc_tensor *inputs, rnncc_tensor *outputs, int64_t runs, bool traced) {
+Profile profile_runs(Session *session, const rnncc_tensor *inputs, rnncc_tensor *outputs, int64_t runs) {
   Spans next = {0};
-  Profile profile = profile_new(session, inputs, outputs, runs, &next, traced);
+  Profile profile = profile_new(session, inputs, outputs, runs, &next);
+  uint64_t *times = allocate(profile.count * sizeof *times);
   for (int64_t run = 0; run < runs; run++) {
     const rnncc_profile_entry *entries = NULL;
     if (next.list) trace_into(session, &next, profile.workers);
     profile_run(session, inputs, outputs, &entries, &profile.count);
-    if (!add_run(&profile, entries)) continue;
+    if (!add_run(&profile, entries, &next, times)) continue;
     Spans slower = profile.spans;
     profile.spans = next;
     next = slower;
   }
   if (next.list) session_check(session, session->api->trace(session->context, NULL), "trace");
   spans_free(&next);
+  free(times);
   return profile;
 }
 

@@ -25,8 +25,8 @@ typedef struct Profile {
   Spans spans; /* of the fastest run; no list where the module cannot say */
 } Profile;
 
-/* Runs that many times. traced: with spans. */
-Profile profile_runs(Session *session, const rnncc_tensor *inputs, rnncc_tensor *outputs, int64_t runs, bool traced);
+/* Runs that many times. */
+Profile profile_runs(Session *session, const rnncc_tensor *inputs, rnncc_tensor *outputs, int64_t runs);
 void profile_free(Profile *profile);
 
 /* A worker's spans of the fastest run, in the order of time; when the first of all workers began. */

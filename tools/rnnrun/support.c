@@ -146,7 +146,7 @@ int parse_integer(const char *text, int64_t *value) {
 void write_json_string(FILE *file, const char *text) {
   putc('"', file);
   for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-    if (*c < 0x20 || *c == 0x7f)
+    if (*c < 0x20 || *c == 0x7f || strchr("<>&", *c))
       fprintf(file, "\\u%04x", *c);
     else
       fprintf(file, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);

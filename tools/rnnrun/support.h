@@ -52,7 +52,7 @@ const char *shape_text(char text[SHAPE_TEXT], int rank, const int64_t *shape);
 /* A decimal integer that is the whole text. Returns 0 if it is not one or does not fit. */
 int parse_integer(const char *text, int64_t *value);
 
-/* The bytes between quotes, escaped as JSON wants it. */
+/* The bytes between quotes, escaped as JSON wants it, and so that it may stand in a script element. */
 void write_json_string(FILE *file, const char *text);
 
 /* CPUs that this process may run on. */

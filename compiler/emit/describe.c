@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+#include "emit/describe.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "ir/family.h"
+#include "machine/targets.h"
+#include "program/plan_memory.h"
+
+void describe_string(Text *out, const char *text) {
+  text_add(out, "\"");
+  for (const unsigned char *c = (const unsigned char *)(text ? text : ""); *c; c++) {
+    if (*c < 0x20 || *c == 0x7f || strchr("<>&", *c))
+      text_add(out, "\\u%04x", *c);
+    else
+      text_add(out, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
+  }
+  text_add(out, "\"");
+}
+
+/* ,"key":"text" */
+static void add_text(Text *out, const char *key, const char *text) {
+  text_add(out, ",\"%s\":", key);
+  describe_string(out, text);
+}
+
+static void add_number(Text *out, const char *key, int64_t number) { text_add(out, ",\"%s\":%" PRId64, key, number); }
+
+/* ---- values ---- */
+
+static void add_shape(Text *out, Arena *arena, const Value *value) {
+  text_add(out, ",\"shape\":[");
+  for (int i = 0; i < value->rank; i++) {
+    Text extent = text_new(arena);
+    dim_print(&extent, value->shape[i]);
+    text_add(out, i ? "," : "");
+    describe_string(out, extent.data);
+  }
+  text_add(out, "]");
+}
+
+static const char *const storages[] = {[STORAGE_NONE] = "none",
+                                       [STORAGE_INPUT] = "input",
+                                       [STORAGE_OUTPUT] = "output",
+                                       [STORAGE_ARENA] = "arena",
+                                       [STORAGE_WEIGHTS] = "weights"};
+
+static void add_place(Text *out, const Program *program, const Value *root) {
+  add_text(out, "where", storages[root->storage]);
+  if (root->storage != STORAGE_ARENA) {
+    add_number(out, "bytes", value_max_bytes(root));
+    return;
+  }
+  const Interval *interval = &program->plan->intervals[root->id];
+  for (int i = 0; i < program->plan->n_intervals; i++)
+    if (program->plan->intervals[i].value == root) interval = &program->plan->intervals[i];
+  add_number(out, "bytes", interval->bytes);
+  add_number(out, "at", root->offset);
+  add_number(out, "first", interval->first);
+  add_number(out, "last", interval->last);
+}
+
+static void add_value(Text *out, const Program *program, const Value *root) {
+  text_add(out, "{\"id\":%d", root->id);
+  add_text(out, "name", root->name);
+  add_text(out, "type", dtype_name(root->dtype));
+  add_shape(out, program->arena, root);
+  if (root->channel_block) add_number(out, "block", root->channel_block);
+  add_place(out, program, root);
+  text_add(out, "}");
+}
+
+/* Those that a call touches. */
+static bool *touched_values(const Program *program) {
+  bool *touched = ARENA_ARRAY(program->arena, bool, program->n_values + 1);
+  for (int i = 0; i < program->n_calls; i++) {
+    const Item *item = program->calls[i]->item;
+    for (int a = 0; a < item->n_accesses; a++) touched[value_root(item->accesses[a].value)->id] = true;
+  }
+  return touched;
+}
+
+static void add_values(Text *out, const Program *program) {
+  const bool *touched = touched_values(program);
+  const char *separator = "";
+  text_add(out, ",\"values\":[");
+  for (int i = 0; i < program->n_values; i++) {
+    const Value *value = program->values[i];
+    if (value != value_root((Value *)value) || !touched[value->id]) continue;
+    text_add(out, "%s", separator);
+    add_value(out, program, value);
+    separator = ",";
+  }
+  text_add(out, "]");
+}
+
+/* ---- steps ---- */
+
+static void add_ops(Text *out, const char *key, Node *const *nodes, int count) {
+  if (!count) return;
+  text_add(out, ",\"%s\":[", key);
+  for (int i = 0; i < count; i++) text_add(out, "%s\"%s\"", i ? "," : "", nodes[i]->op->name);
+  text_add(out, "]");
+}
+
+/* What other nodes became part of this one. */
+static void add_fused(Text *out, const Node *node) {
+  add_ops(out, "before", node->prologue, node->n_prologue);
+  add_ops(out, "after", node->epilogue, node->n_epilogue);
+  add_ops(out, "chain", node->members, node->n_members);
+  if (node->pool) add_text(out, "pool", node->pool->op->name);
+}
+
+static void add_layout(Text *out, const Node *node) {
+  static const char *const names[] = {[LAYOUT_ROW_MAJOR] = "row-major",
+                                      [LAYOUT_NARROW] = "narrow blocks",
+                                      [LAYOUT_BLOCKED] = "blocks",
+                                      [LAYOUT_WIDE] = "wide blocks",
+                                      [LAYOUT_ANY] = "any layout"};
+  if (!is_blocked(node) && node->layout.reads == LAYOUT_ROW_MAJOR) return;
+  add_text(out, "reads_as", names[node->layout.reads]);
+  add_text(out, "writes_as", names[node->layout.writes]);
+}
+
+/* Each root once. */
+static void add_accesses(Text *out, const char *key, const Item *item, AccessMode mode) {
+  const char *separator = "";
+  text_add(out, ",\"%s\":[", key);
+  for (int a = 0; a < item->n_accesses; a++) {
+    const Value *root = value_root(item->accesses[a].value);
+    bool seen = !(item->accesses[a].mode & mode);
+    for (int b = 0; b < a && !seen; b++)
+      seen = (item->accesses[b].mode & mode) && value_root(item->accesses[b].value) == root;
+    if (seen) continue;
+    text_add(out, "%s%d", separator, root->id);
+    separator = ",";
+  }
+  text_add(out, "]");
+}
+
+static void add_step(Text *out, const Call *call) {
+  const Item *item = call->item;
+  const Node *node = item->node;
+  const char *schedule = call_schedule(call);
+  text_add(out, "{\"at\":%d", item->step);
+  add_text(out, "node", node->name);
+  add_text(out, "op", node->op->name);
+  add_text(out, "kernel", call->kernel->function);
+  if (schedule) add_text(out, "schedule", schedule);
+  if (call->products) add_text(out, "products", dtype_name(call->products));
+  add_fused(out, node);
+  add_layout(out, node);
+  text_add(out, ",\"flops\":%.17g,\"moved\":%.17g", call->flops, call->bytes);
+  add_accesses(out, "reads", item, READ);
+  add_accesses(out, "writes", item, WRITE);
+  text_add(out, "}");
+}
+
+static void add_steps(Text *out, const Program *program) {
+  text_add(out, ",\"steps\":[");
+  for (int i = 0; i < program->n_calls; i++) {
+    text_add(out, i ? "," : "");
+    add_step(out, program->calls[i]);
+  }
+  text_add(out, "]");
+}
+
+/* ---- the module ---- */
+
+static void add_dims(Text *out, const Graph *graph) {
+  text_add(out, ",\"dims\":[");
+  for (int i = 0; i < dim_given_count(graph->dims); i++) {
+    const DimSymbol *symbol = dim_symbol_at(graph->dims, i);
+    text_add(out, "%s{\"name\":", i ? "," : "");
+    describe_string(out, symbol->name);
+    add_number(out, "min", symbol->min);
+    add_number(out, "opt", symbol->opt);
+    add_number(out, "max", symbol->max);
+    text_add(out, "}");
+  }
+  text_add(out, "]");
+}
+
+void describe_program(Text *out, const Program *program) {
+  const Graph *graph = program->graph;
+  text_add(out, "{\"name\":");
+  describe_string(out, graph->name);
+  add_text(out, "target", graph->config->target->name);
+  add_text(out, "isa", graph->config->target->isa);
+  add_dims(out, graph);
+  add_number(out, "weights", program->weights_bytes);
+  add_text(out, "types", weights_by_type(program));
+  add_number(out, "arena", program->arena_bytes);
+  add_number(out, "live", program->plan->lower_bound);
+  add_number(out, "end", program->plan->end);
+  add_values(out, program);
+  add_steps(out, program);
+  text_add(out, "}");
+}
