@@ -88,6 +88,6 @@ static void touch_pages(void *arg, Team *team) {
 
 rnncc_status context_warmup(rnncc_context *context) {
   if (!context) return RNNCC_ERROR_ARGUMENT;
-  pool_run(context->model->pool, touch_pages, context);
+  pool_run(context->model->pool, context->model->turn, touch_pages, context);
   return RNNCC_OK;
 }

@@ -24,6 +24,7 @@ RUNTIME_LOCAL bool module_is_here(const Module *module);
 struct rnncc_model {
   const Module *module;
   Pool *pool;
+  Turn turn;
   bool shares_all; /* runs of little work, too */
 };
 
@@ -68,6 +69,9 @@ static inline rnncc_status refused(rnncc_status status, const char *reason, cons
   return status;
 }
 
+/* The caller's options as this header has them: fields that its older one lacks are 0; without options all are. */
+RUNTIME_LOCAL rnncc_status options_read(const rnncc_options *given, rnncc_options *own, const char **why);
+
 /* Memory for a context; NULL: none. */
 RUNTIME_LOCAL void *memory_take(size_t bytes);
 RUNTIME_LOCAL void memory_give(void *memory);
@@ -96,6 +100,8 @@ RUNTIME_LOCAL void states_store(rnncc_context *context);
 RUNTIME_LOCAL rnncc_status model_create(const Module *module, const rnncc_options *options, rnncc_model **out,
                                         const char **why);
 RUNTIME_LOCAL void model_destroy(rnncc_model *model);
+RUNTIME_LOCAL rnncc_status shared_pool_create(const rnncc_options *options, rnncc_pool **out, const char **why);
+RUNTIME_LOCAL void shared_pool_destroy(rnncc_pool *pool);
 RUNTIME_LOCAL int32_t model_threads(const rnncc_model *model);
 RUNTIME_LOCAL int32_t model_narrowed(const rnncc_model *model);
 RUNTIME_LOCAL size_t context_size(const rnncc_model *model);

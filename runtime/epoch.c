@@ -77,12 +77,9 @@ static bool epoch_spin(Epoch *epoch, uint32_t goal, Patience patience, uint64_t 
 /* Of <linux/futex.h>, which a libc need not come with. */
 enum { WAIT_PRIVATE = 128, WAKE_PRIVATE = 129 };
 
-/* Returns at once if *word is not `seen`; else after a wake-up or a signal, or spuriously. */
-static void futex_sleep(_Atomic uint32_t *word, uint32_t seen) {
-  syscall(SYS_futex, word, WAIT_PRIVATE, seen, NULL, NULL, 0);
-}
+void futex_sleep(_Atomic uint32_t *word, uint32_t seen) { syscall(SYS_futex, word, WAIT_PRIVATE, seen, NULL, NULL, 0); }
 
-static void futex_wake_all(_Atomic uint32_t *word) { syscall(SYS_futex, word, WAKE_PRIVATE, INT_MAX, NULL, NULL, 0); }
+void futex_wake_all(_Atomic uint32_t *word) { syscall(SYS_futex, word, WAKE_PRIVATE, INT_MAX, NULL, NULL, 0); }
 
 void epoch_advance(Epoch *epoch, uint32_t value) {
   atomic_store_explicit(&epoch->value, value, memory_order_seq_cst);                               /* A1 */

@@ -12,4 +12,9 @@ RUNTIME_LOCAL void epoch_advance(Epoch *epoch, uint32_t value);
  * The result is how long it took, in ns, or 0 if it took no more than a fraction of a microsecond. */
 RUNTIME_LOCAL uint64_t epoch_await(Epoch *epoch, uint32_t goal, Patience patience);
 
+/* A word in the kernel's hands. sleep() returns at once if *word is not `seen`; else after a wake-up or a signal, or
+ * spuriously. */
+RUNTIME_LOCAL void futex_sleep(_Atomic uint32_t *word, uint32_t seen);
+RUNTIME_LOCAL void futex_wake_all(_Atomic uint32_t *word);
+
 #endif

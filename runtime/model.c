@@ -7,20 +7,12 @@
 
 #include "context.h"
 
-/* The workers: its own, or those of another model. */
+/* The workers: its own, those of another model, or a pool's of some module. */
 static Pool *pool_for(const rnncc_options *options) {
+  if (options->pool) return pool_join(options->pool);
   if (!options->pool_of) return pool_create(options);
   pool_share(options->pool_of->pool);
   return options->pool_of->pool;
-}
-
-/* Fields that the caller's older header does not have are 0; without options all are. */
-static bool options_read(const rnncc_options *given, rnncc_options *own) {
-  *own = (rnncc_options){.struct_size = sizeof *own};
-  if (!given) return true;
-  if (given->struct_size < offsetof(rnncc_options, threads) + sizeof given->threads) return false;
-  memcpy(own, given, given->struct_size < sizeof *own ? given->struct_size : sizeof *own);
-  return own->threads >= 0;
 }
 
 /* Where the module's constants begin and end in the weights, which may be those of other modules, too. */
@@ -55,17 +47,23 @@ rnncc_status model_create(const Module *module, const rnncc_options *given, rnnc
   if (!out) return refused(RNNCC_ERROR_ARGUMENT, "model_create: `out` is NULL", why);
   *out = NULL;
   rnncc_options options;
-  if (!options_read(given, &options))
-    return refused(RNNCC_ERROR_ARGUMENT, "model_create: options.struct_size is not set, or threads is negative", why);
+  rnncc_status status = options_read(given, &options, why);
+  if (status) return status;
   if (options.pool_of && !module_is_here(options.pool_of->module))
-    return refused(RNNCC_ERROR_ARGUMENT, "model_create: options.pool_of is a model of another module", why);
+    return refused(RNNCC_ERROR_ARGUMENT,
+                   "options.pool_of is a model of another module, which options.pool may share with", why);
   rnncc_model *model = calloc(1, sizeof *model);
   Pool *pool = model ? pool_for(&options) : NULL;
   if (!pool) {
     free(model);
     return refused(RNNCC_ERROR_MEMORY, "model_create: out of memory", why);
   }
-  *model = (rnncc_model){.module = module, .pool = pool, .shares_all = options.share_all != 0};
+  *model = (rnncc_model){
+      .module = module,
+      .pool = pool,
+      .turn = {options.priority, options.waits != 0},
+      .shares_all = options.share_all != 0,
+  };
   prefer_huge_pages(module);
   *out = model;
   return refused(RNNCC_OK, NULL, why);

@@ -40,6 +40,8 @@ static const rnncc_api *const apis[MODULES];
       .n_networks = RNNCC_NETWORKS,                                                                                    \
       .output_shapes = context_output_shapes,                                                                          \
       .trace = context_trace,                                                                                          \
+      .pool_create = shared_pool_create,                                                                               \
+      .pool_destroy = shared_pool_destroy,                                                                             \
   };
 RNNCC_MODULES(API)
 

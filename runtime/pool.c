@@ -18,8 +18,10 @@
 #include "fork_guard.h"
 #include "ring.h"
 #include "steer.h"
+#include "steps.h"
 #include "topology.h"
 #include "tree.h"
+#include "turns.h"
 
 typedef struct Worker {
   Pool *pool;
@@ -28,16 +30,18 @@ typedef struct Worker {
 } Worker;
 
 struct Pool {
-  /* 1 while some thread is inside a region. Taken by exchange (acquire), given back by a store (release), so that the
-   * rings' tails, the epochs and the two counts below pass from one holder to the next. */
-  _Alignas(128) _Atomic uint32_t busy;
+  /* Whose the threads are. With them the rings' tails, the epochs and the two counts below pass from one to the next.
+   */
+  Turns turns;
   _Alignas(128) int size; /* fixed once pool_create returns, as are all below but together, alone and alone_next */
   bool crowded;           /* more threads than CPUs */
   bool together;          /* see pool_keep_together */
   bool steer;             /* whether masks may be narrowed while threads are made and woken */
   rnncc_parallel_for parallel_for;
   void *host;
-  /* Used by the holder of `busy`: regions that still run alone, and how many will after the next delayed region. */
+  rnncc_pool *of; /* whose guest this is; then it has no turns, guard, rings and workers */
+  Steps *steps;   /* NULL: the threads work at once */
+  /* Used by whoever has the threads: regions that still run alone, and how many will after the next delayed region. */
   uint32_t alone, alone_next;
   /* Whether a worker had to be woken for this region. Set by whoever woke it, read and cleared by the caller after. */
   _Atomic bool woke;
@@ -47,8 +51,8 @@ struct Pool {
   _Atomic int narrowed;
   ForkGuard *guard;
   TeamEpoch *epochs; /* [size] */
-  Ring *rings;       /* [size]; rank 0's is not used */
-  Worker *workers;   /* [size]; rank 0 is the caller. Empty with a host's parallel_for */
+  Ring *rings;       /* [size]; rank 0's is not used. NULL if the threads are others' */
+  Worker *workers;   /* [size]; rank 0 is the caller. NULL with them */
 };
 
 /* 256 KiB of locals and calls is ample for kernels, whose working memory is the arena; the rest is for a debugger's or
@@ -69,12 +73,6 @@ static Team pool_team(const Pool *pool, int rank) {
       .passed = atomic_load_explicit(&pool->epochs[rank].entered.value, memory_order_relaxed),
       .patience = {pool->crowded ? IDLE_SPIN_NS : REGION_SPIN_NS, pool->crowded},
   };
-}
-
-static void pool_work(Pool *pool, int rank, Job job) {
-  Team team = pool_team(pool, rank);
-  job.body(job.arg, &team);
-  team_leave(&team);
 }
 
 static bool pool_steers(Pool *pool) {
@@ -114,7 +112,9 @@ static void *worker_main(void *arg) {
     Job job = ring_pop(&pool->rings[self->rank], taken, (Patience){IDLE_SPIN_NS, pool->crowded});
     pool_push(pool, self->rank, job);
     if (!job.body) return NULL;
-    pool_work(pool, self->rank, job);
+    Team team = pool_team(pool, self->rank);
+    job.body(job.arg, &team);
+    team_leave(&team);
   }
 }
 
@@ -159,40 +159,89 @@ static void run_alone(PoolBody *body, void *arg) {
   body(arg, &alone);
 }
 
-typedef struct HostRegion {
-  Pool *pool;
-  Job job;
-} HostRegion;
+/* ---- calls without a team of this pool ---- */
 
-static void host_body(void *arg, int index) {
-  HostRegion *region = arg;
-  pool_work(region->pool, index, region->job);
+typedef struct Each {
+  rnncc_pool_body *body;
+  void *arg;
+} Each;
+
+static void call_on_worker(void *arg, Team *team) {
+  const Each *each = arg;
+  team->waited += each->body(each->arg, team->rank);
 }
 
-static void pool_give_back(Pool *pool) { atomic_store_explicit(&pool->busy, 0, memory_order_release); }
+static void call_on_host_thread(void *arg, int index) {
+  const Each *each = arg;
+  each->body(each->arg, index);
+}
 
-/* Whether the caller now holds the pool. */
-static bool pool_take(Pool *pool) {
-  if (pool->size == 1 || !fork_guard_holds(pool->guard)) return false;
-  if (atomic_exchange_explicit(&pool->busy, 1, memory_order_acquire)) return false;
+void pool_each(Pool *pool, rnncc_pool_body *body, void *arg) {
+  Each each = {body, arg};
+  if (pool->of)
+    pool->of->for_each(pool->of, body, arg);
+  else if (pool->parallel_for)
+    pool->parallel_for(pool->host, pool->size, call_on_host_thread, &each);
+  else
+    pool_region(pool, (Job){call_on_worker, &each});
+}
+
+/* ---- regions ---- */
+
+typedef struct OthersRegion {
+  Pool *pool;
+  Job job;
+} OthersRegion;
+
+/* On a thread of others: the team's epochs are this pool's. */
+static uint64_t others_work(void *arg, int32_t rank) {
+  const OthersRegion *region = arg;
+  Team team = pool_team(region->pool, rank);
+  region->job.body(region->job.arg, &team);
+  team_leave(&team);
+  return team.waited;
+}
+
+void pool_give_back(Pool *pool) {
+  if (pool->of)
+    pool->of->give_back(pool->of);
+  else
+    turns_end(&pool->turns);
+}
+
+static bool take_own(Pool *pool, Turn turn) {
+  if (!fork_guard_holds(pool->guard)) return false;
+  if (!turns_try(&pool->turns)) {
+    if (!turn.waits) return false;
+    turns_wait(&pool->turns, turn.priority, (Patience){IDLE_SPIN_NS, pool->crowded});
+  }
   if (pool->alone == 0) return true;
   pool->alone--;
-  pool_give_back(pool);
+  turns_end(&pool->turns);
   return false;
 }
 
-void pool_run(Pool *pool, PoolBody *body, void *arg) {
+bool pool_take(Pool *pool, Turn turn) {
+  if (pool->size == 1) return false;
+  return pool->of ? pool->of->take(pool->of, turn.priority, turn.waits) : take_own(pool, turn);
+}
+
+void pool_run(Pool *pool, Turn turn, PoolBody *body, void *arg) {
   Job job = {body, arg};
-  if (!pool_take(pool)) {
+  if (!pool_take(pool, turn)) {
     run_alone(body, arg);
     return;
   }
-  if (pool->parallel_for)
-    pool->parallel_for(pool->host, pool->size, host_body, &(HostRegion){pool, job});
-  else
+  if (pool->steps)
+    steps_run(pool->steps, pool, body, arg);
+  else if (pool->workers)
     pool_region(pool, job);
+  else
+    pool_each(pool, others_work, &(OthersRegion){pool, job});
   pool_give_back(pool);
 }
+
+/* ---- workers ---- */
 
 /* Workers take no signals but those that their own instructions raise and the profiler's. */
 static void mask_for_workers(sigset_t *mask) {
@@ -250,6 +299,26 @@ static void workers_bind(const Pool *pool) {
   free(places);
 }
 
+typedef struct Start {
+  void (*hook)(void *host, int32_t worker);
+  void *host;
+} Start;
+
+static void call_hook(void *arg, Team *team) {
+  const Start *start = arg;
+  if (team->rank) start->hook(start->host, team->rank);
+}
+
+/* The first region. However long it takes, the next ones are not told by it that workers are delayed. */
+static void workers_greet(Pool *pool, const rnncc_options *options) {
+  Start start = {options->thread_start, options->host};
+  pool_region(pool, (Job){call_hook, &start});
+  pool->alone = 0;
+  pool->alone_next = 1;
+}
+
+/* ---- making and ending it ---- */
+
 static void *zeroed_lines(size_t count, size_t bytes) {
   void *memory = aligned_alloc(128, count * bytes); /* bytes is a multiple of 128 */
   if (memory) memset(memory, 0, count * bytes);
@@ -258,54 +327,90 @@ static void *zeroed_lines(size_t count, size_t bytes) {
 
 static void pool_free(Pool *pool) {
   fork_guard_destroy(pool->guard);
+  steps_destroy(pool->steps);
   free(pool->epochs);
   free(pool->rings);
   free(pool->workers);
   free(pool);
 }
 
-static bool pool_allocate(Pool *pool, int threads) {
-  pool->guard = fork_guard_create();
+static Pool *pool_new(int threads) {
+  Pool *pool = zeroed_lines(1, sizeof *pool);
+  if (!pool) return NULL;
   pool->epochs = zeroed_lines(threads, sizeof *pool->epochs);
-  pool->rings = zeroed_lines(threads, sizeof *pool->rings);
-  pool->workers = calloc(threads, sizeof *pool->workers);
-  return pool->guard && pool->epochs && pool->rings && pool->workers;
+  pool->guard = fork_guard_create();
+  pool->size = threads;
+  pool->alone_next = 1;
+  pool->users = 1;
+  if (pool->epochs && pool->guard) return pool;
+  pool_free(pool);
+  return NULL;
+}
+
+/* Of others' threads, with the size that it has. */
+static bool take_steps(Pool *pool, bool by_steps) {
+  if (by_steps) pool->steps = steps_create(pool->size);
+  return !by_steps || pool->steps;
+}
+
+static bool make_workers(Pool *pool, const rnncc_options *options) {
+  pool->rings = zeroed_lines(pool->size, sizeof *pool->rings);
+  pool->workers = calloc(pool->size, sizeof *pool->workers);
+  if (!pool->rings || !pool->workers) return false;
+  pool->size = workers_start(pool, pool->size);
+  if (options->bind_threads) workers_bind(pool);
+  if (options->thread_start) workers_greet(pool, options);
+  return true;
 }
 
 Pool *pool_create(const rnncc_options *options) {
   int threads = options->threads ? options->threads : cpu_limit_threads();
   if (threads > POOL_MAX_THREADS) threads = POOL_MAX_THREADS;
-  Pool *pool = zeroed_lines(1, sizeof *pool);
+  Pool *pool = pool_new(threads);
   if (!pool) return NULL;
-  if (!pool_allocate(pool, threads)) {
-    pool_free(pool);
-    return NULL;
-  }
   pool->crowded = threads > cpu_limit_cpus();
-  pool->alone_next = 1;
-  pool->users = 1;
   pool->steer = options->steer_threads >= 0;
   pool->parallel_for = options->parallel_for;
   pool->host = options->host;
-  pool->size = pool->parallel_for ? threads : workers_start(pool, threads);
-  if (options->bind_threads && !pool->parallel_for) workers_bind(pool);
+  if (pool->parallel_for ? take_steps(pool, options->by_steps) : make_workers(pool, options)) return pool;
+  pool_free(pool);
+  return NULL;
+}
+
+Pool *pool_join(rnncc_pool *of) {
+  Pool *pool = pool_new(of->threads);
+  if (!pool) return NULL;
+  pool->crowded = of->crowded;
+  pool->of = of;
+  if (!take_steps(pool, of->by_steps)) {
+    pool_free(pool);
+    return NULL;
+  }
+  of->share(of);
   return pool;
 }
 
 void pool_share(Pool *pool) { atomic_fetch_add_explicit(&pool->users, 1, memory_order_relaxed); }
 
+static void end_workers(Pool *pool) {
+  pool_push(pool, 0, (Job){NULL, NULL});
+  /* In the order of ranks: a parent may still use the handles of its children's threads. */
+  for (int rank = 1; rank < pool->size; rank++) pthread_join(pool->workers[rank].thread, NULL);
+}
+
 void pool_destroy(Pool *pool) {
   if (!pool || atomic_fetch_sub_explicit(&pool->users, 1, memory_order_acq_rel) > 1) return;
-  if (!pool->parallel_for && fork_guard_holds(pool->guard)) {
-    pool_push(pool, 0, (Job){NULL, NULL});
-    /* In the order of ranks: a parent may still use the handles of its children's threads. */
-    for (int rank = 1; rank < pool->size; rank++) pthread_join(pool->workers[rank].thread, NULL);
-  }
+  if (pool->workers && fork_guard_holds(pool->guard)) end_workers(pool);
+  if (pool->of) pool->of->release(pool->of);
   pool_free(pool);
 }
 
 int pool_size(const Pool *pool) { return pool->size; }
 
-int pool_narrowed(const Pool *pool) { return pool->narrowed; }
+int pool_narrowed(const Pool *pool) { return pool->of ? pool->of->narrowed(pool->of) : pool->narrowed; }
+
+int pool_waiting(const Pool *pool) { return (int)atomic_load_explicit(&pool->turns.waiting, memory_order_relaxed); }
+
+bool pool_crowded(const Pool *pool) { return pool->crowded; }
 
 void pool_keep_together(Pool *pool) { pool->together = true; }

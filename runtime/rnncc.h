@@ -20,8 +20,8 @@ extern "C" {
 #endif
 
 /*
- * How this ABI grows: a struct only gets fields at its end, and says its size, so that code of another age finds its
- * own fields where they were. Each has the size of the header that its maker was built with:
+ * How this ABI grows: a struct only gets fields at its end, behind any padding, and says its size, so that code of
+ * another age finds its own fields where they were. Each has the size of the header that its maker was built with:
  *
  *   rnncc_api, rnncc_info     what the module was built with: RNNCC_HAS(api, field) says whether it has a field
  *   rnncc_options             what the caller was built with: the module takes fields that are not there as 0
@@ -132,8 +132,35 @@ typedef struct rnncc_model rnncc_model;
 typedef struct rnncc_context rnncc_context;
 
 /* A host's own function that runs `body(arg, 0..n-1)` on n threads at once and returns when all are done. The bodies
- * wait for each other: on fewer threads, one after the other, they would wait for ever. */
+ * wait for each other: on fewer threads, one after the other, they would wait for ever. With options.by_steps they do
+ * not: it may run them in any order, on any threads, or all on its own. */
 typedef void (*rnncc_parallel_for)(void *host, int n, void (*body)(void *arg, int index), void *arg);
+
+typedef uint64_t rnncc_pool_body(void *arg, int32_t index);
+
+/*
+ * Threads that models share, those of different modules, too. A host makes it by pool_create() of any module's table,
+ * names it in the options of models, and ends it by pool_destroy() of any; between, it may read `threads` and ask
+ * waiting(). The rest is what modules of other ages have for each other: functions of the module that made it, which
+ * therefore stays loaded until the pool and all models that have it are destroyed, in whichever order.
+ */
+typedef struct rnncc_pool {
+  uint32_t struct_size;
+  int32_t threads;  /* the caller of a run counts as one */
+  int32_t by_steps; /* as in the options */
+  int32_t crowded;  /* more threads than CPUs */
+  /* One user more, one less: the threads end with the last. */
+  void (*share)(struct rnncc_pool *);
+  void (*release)(struct rnncc_pool *);
+  /* 1: the threads are the caller's until give_back(). 0: it is to go on alone. */
+  int32_t (*take)(struct rnncc_pool *, int32_t priority, int32_t waits);
+  void (*give_back)(struct rnncc_pool *);
+  /* For whoever has the threads: body(arg, index) for each index below `threads`, at once but by_steps. A body returns
+   * the nanoseconds that it has waited for others. */
+  void (*for_each)(struct rnncc_pool *, rnncc_pool_body *body, void *arg);
+  int32_t (*narrowed)(const struct rnncc_pool *); /* see model_narrowed() */
+  int32_t (*waiting)(const struct rnncc_pool *);  /* how many runs wait for the threads now */
+} rnncc_pool;
 
 typedef struct rnncc_options {
   uint32_t struct_size; /* sizeof(rnncc_options) of the caller's header */
@@ -157,6 +184,26 @@ typedef struct rnncc_options {
    * alone; rnncc has weighed that for the threads that it planned for. Not 0: the workers share every run. The results
    * are the same. */
   int32_t share_all;
+  int32_t unused; /* where the first version of this ABI ends: not read */
+  /* Called on each worker when it starts, with `host` and its number, from 1 on: its name, CPU, scheduling and whatever
+   * else a thread has are the host's to set. A worker has at first the scheduling policy and priority of the thread
+   * that makes it, no signals but those that its own instructions raise, and the CPU that bind_threads gave it. All
+   * have returned when model_create or pool_create does. Threads of a parallel_for are the host's, and get no call. */
+  void (*thread_start)(void *host, int32_t worker);
+  /* NULL: see pool_of. Else the threads of this pool, which pool_create() of any module has made: the fields from
+   * threads to steer_threads, by_steps and thread_start are then the pool's. Workers are one run's at a time, whichever
+   * model it is of, as is said of pool_of. */
+  rnncc_pool *pool;
+  /* Not 0: parallel_for need not run the bodies at once: no body waits for another. It is called for each part of a run
+   * between two barriers, some thousand times for a recurrent layer of a thousand steps. Each body has a stack of its
+   * own, on which no code of the host runs. RNNCC_ERROR_UNSUPPORTED on CPUs other than x86-64, AArch64 and RISC-V. */
+  int32_t by_steps;
+  /* Not 0: a run that finds the workers busy waits for them, instead of being done by its caller's thread alone. When
+   * they are free, the waiting run of the highest priority has them, of equal ones the one that has waited longest. No
+   * run is interrupted. */
+  int32_t waits;
+  int32_t priority;
+  int32_t unused_too; /* so that what comes next is no older header's padding: not read */
 } rnncc_options;
 
 /* One line of a profile: a kernel of the schedule, accumulated over runs since profiling was switched on. */
@@ -240,6 +287,12 @@ typedef struct rnncc_api {
   /* From the next run on, while profiling is on, what each worker does is written to this memory, each run from its
    * beginning. It stays the caller's, and must last until trace(context, NULL), which ends that. */
   rnncc_status (*trace)(rnncc_context *, const rnncc_trace *);
+
+  /* Makes threads for models of any module, by the fields of `options` that say how: from threads to steer_threads,
+   * by_steps and thread_start. `options` may be NULL. On failure *out is NULL and *why (if why is given) a static
+   * string. */
+  rnncc_status (*pool_create)(const rnncc_options *options, rnncc_pool **out, const char **why);
+  void (*pool_destroy)(rnncc_pool *); /* of any module's; models that have it keep its threads; NULL is fine */
 } rnncc_api;
 
 /* Has the struct, which says its own size, this field? Of what the first version of this ABI has it always is. */

@@ -52,7 +52,7 @@ static rnncc_status run_schedule(rnncc_context *context) {
   if (run.profile) profile_begin(&run);
   Region region = {&run, module->schedule};
   if (is_shared(context))
-    pool_run(context->model->pool, region_body, &region);
+    pool_run(context->model->pool, context->model->turn, region_body, &region);
   else
     region_body(&region, &(Team){.rank = 0, .size = 1});
   return atomic_load_explicit(&fault, memory_order_relaxed);

@@ -10,6 +10,7 @@
  * tests/protocol/pool.pml has the same steps.
  */
 #include "epoch.h"
+#include "fiber.h"
 #include "tree.h"
 
 /* Flat, or a leaf: nobody has to be awaited before it can be told that this worker has arrived. */
@@ -47,12 +48,15 @@ static void meet_in_tree(Team *team) {
 }
 
 void team_enter(Team *team) {
+  if (team->fiber) return; /* whoever resumes it does so when all have come as far */
   team->passed++;
   if (arrives_alone(team)) tell_entered(team);
 }
 
 void team_await(Team *team) {
-  if (is_tree(team->size))
+  if (team->fiber)
+    fiber_yield(team->fiber);
+  else if (is_tree(team->size))
     meet_in_tree(team);
   else
     await_all(team);

@@ -41,6 +41,7 @@ typedef struct Team {
   Patience patience;
   uint64_t stamped; /* when this worker last said what it did, and of which step; profile.c */
   int step;
+  struct Fiber *fiber; /* not NULL: a barrier ends this worker's step (steps.h), and no epoch is used */
 } Team;
 
 /* The body of a region: every worker of the team calls it once. */

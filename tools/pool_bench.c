@@ -46,14 +46,14 @@ static void gomp_barrier_body(void *arg) {
 }
 
 static void pool_regions(const Bench *bench) {
-  for (int i = 0; i < REGIONS; i++) pool_run(bench->pool, empty_body, NULL);
+  for (int i = 0; i < REGIONS; i++) pool_run(bench->pool, (Turn){0}, empty_body, NULL);
 }
 
 static void gomp_regions(const Bench *bench) {
   for (int i = 0; i < REGIONS; i++) bench->gomp.parallel(gomp_empty_body, NULL, bench->threads, 0);
 }
 
-static void pool_barriers(const Bench *bench) { pool_run(bench->pool, barrier_body, NULL); }
+static void pool_barriers(const Bench *bench) { pool_run(bench->pool, (Turn){0}, barrier_body, NULL); }
 
 static void gomp_barriers(const Bench *bench) {
   bench->gomp.parallel(gomp_barrier_body, (void *)bench, bench->threads, 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What stands in place of pool.c, model.c, message.c, profile.c and the files that these need, for devices without
- * threads, a heap or an operating system: a run has one worker, the caller, and all memory is the caller's. There are
- * no messages and no profile.
+ * What stands in place of pool.c, model.c, options.c, shared_pool.c, message.c, profile.c and the files that these
+ * need, for devices without threads, a heap or an operating system: a run has one worker, the caller, and all memory is
+ * the caller's. There are no messages and no profile.
  */
 #include "context.h"
 
@@ -21,14 +21,22 @@ rnncc_status model_create(const Module *module, const rnncc_options *given, rnnc
 
 void model_destroy(rnncc_model *model) { (void)model; }
 
+rnncc_status shared_pool_create(const rnncc_options *options, rnncc_pool **out, const char **why) {
+  (void)options;
+  if (out) *out = NULL;
+  return refused(RNNCC_ERROR_UNSUPPORTED, NULL, why);
+}
+
+void shared_pool_destroy(rnncc_pool *pool) { (void)pool; }
+
 int32_t model_threads(const rnncc_model *model) { return model ? 1 : 0; }
 int32_t model_narrowed(const rnncc_model *model) {
   (void)model;
   return 0;
 }
 
-void pool_run(Pool *pool, PoolBody *body, void *arg) {
-  (void)pool;
+void pool_run(Pool *pool, Turn turn, PoolBody *body, void *arg) {
+  (void)pool, (void)turn;
   Team alone = {.rank = 0, .size = 1};
   body(arg, &alone);
 }

@@ -3,9 +3,13 @@
 // C++17 and C++20, and under sanitizers.
 #include "rnncc.hpp"
 
+#include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <future>
 #include <optional>
+#include <random>
 #include <thread>
 
 namespace {
@@ -105,6 +109,78 @@ void lifetimes_follow_use(const char *path) {
   CHECK(shares.step(2) == expected);
 }
 
+// One pool, made by a module and let go of at once; two modules' models on it, from four threads.
+void modules_share_a_pool(const char *path, const char *second) {
+  const float expected = Stream(rnncc::model(rnncc::library(path))).step(3);
+  std::atomic<int> greeted{0};
+  std::vector<rnncc::model> models;
+  {
+    rnncc_options options = rnncc::options(3);
+    options.host = &greeted;
+    options.thread_start = [](void *host, std::int32_t) { ++*static_cast<std::atomic<int> *>(host); };
+    rnncc::library maker(path), guest(second);
+    rnncc::pool pool(maker, options);
+    CHECK(greeted == 2 && pool.threads() == 3 && pool.waiting() == 0);
+    rnncc_options waits = rnncc::options();
+    waits.waits = waits.share_all = 1;
+    waits.priority = 5;
+    models = {rnncc::model(guest, pool, waits), rnncc::model(maker, pool), rnncc::model(guest, pool),
+              rnncc::model(maker, pool, waits)};
+  }
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (const rnncc::model &model : models) {
+    CHECK(model.threads() == 3);
+    threads.emplace_back([&] {
+      for (int i = 0; i < 100; i++) wrong += Stream(model).step(3) != expected;
+    });
+  }
+  for (std::thread &thread : threads) thread.join();
+  CHECK(wrong == 0 && greeted == 2);
+}
+
+using Body = void (*)(void *arg, int index);
+
+struct Hosts {
+  static void in_order(void *host, int n, Body body, void *arg) {
+    ++*static_cast<int *>(host);
+    for (int i = 0; i < n; i++) body(arg, i);
+  }
+  static void at_random(void *host, int n, Body body, void *arg) {
+    static std::mt19937 generator;
+    std::vector<int> order(static_cast<std::size_t>(n));
+    for (int i = 0; i < n; i++) order[static_cast<std::size_t>(i)] = i;
+    std::shuffle(order.begin(), order.end(), generator);
+    ++*static_cast<int *>(host);
+    for (int index : order) body(arg, index);
+  }
+  static void by_async(void *host, int n, Body body, void *arg) {
+    std::vector<std::future<void>> bodies;
+    ++*static_cast<int *>(host);
+    for (int i = 0; i < n; i++) bodies.push_back(std::async(std::launch::async, body, arg, i));
+    for (std::future<void> &it : bodies) it.get();
+  }
+};
+
+// In any order, by any threads; the module's run has 2 T + 1 barriers.
+void hosts_run_steps(const rnncc::library &library) {
+  const float expected = Stream(rnncc::model(library)).step(3);
+  for (rnncc_parallel_for parallel_for : {Hosts::in_order, Hosts::at_random, Hosts::by_async}) {
+    int steps = 0;
+    rnncc_options options = rnncc::options(4);
+    options.parallel_for = parallel_for;
+    options.host = &steps;
+    options.by_steps = 1;
+    CHECK(Stream(rnncc::model(library, options)).step(3) == expected);
+    CHECK(steps == 2 * T + 2);
+    CHECK(Stream(rnncc::model(library, rnncc::pool(library, options))).step(3) == expected);
+  }
+  rnncc_options lost = rnncc::options(4);
+  lost.by_steps = 1;
+  CHECK(refusal(RNNCC_ERROR_ARGUMENT, [&] { rnncc::pool(library, lost); }) ==
+        "options.by_steps is set without a parallel_for that it is about");
+}
+
 void a_profile_is_a_list(const rnncc::library &library) {
   Stream stream{rnncc::model(library)};
   stream.context.warmup();
@@ -118,7 +194,7 @@ void a_profile_is_a_list(const rnncc::library &library) {
 } // namespace
 
 int main(int argc, char **argv) {
-  if (argc != 2) return 2;
+  if (argc != 4) return 2;
   rnncc::library library(argv[1]);
   CHECK(library.input("lengths") == 1 && library.output("last") == 1 && library.state("runs") == 1);
   errors_have_words(library);
@@ -126,5 +202,11 @@ int main(int argc, char **argv) {
   threads_have_streams(library);
   lifetimes_follow_use(argv[1]);
   a_profile_is_a_list(library);
+  modules_share_a_pool(argv[1], argv[2]);
+  hosts_run_steps(library);
+  const rnncc::library older(argv[3]);
+  CHECK(refusal(RNNCC_ERROR_UNSUPPORTED, [&] { rnncc::pool{older}; }) == "fake: compiled by an rnncc of before pools");
+  CHECK(refusal(RNNCC_ERROR_UNSUPPORTED, [&] { rnncc::model(older, rnncc::pool(library)); }) ==
+        "fake: compiled by an rnncc of before pools");
   std::puts("ok");
 }

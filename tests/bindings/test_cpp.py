@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """rnncc.hpp: a module from C++, by two compilers and two standards, under sanitizers."""
+import shutil
 import subprocess
 
 import pytest
@@ -19,6 +20,8 @@ WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werr
 def test_streams(words, tmp_path):
     subprocess.run([*words, "-g", "-O1", *WARNINGS, f"-I{ROOT / 'runtime'}", f"-I{CPP}", "-pthread",
                     ROOT / "tests" / "bindings" / "streams.cc", "-ldl", "-o", tmp_path / "streams"], check=True)
-    module = build_directory() / "tests" / "unit" / "runtime_fake_module.so"
-    done = subprocess.run([tmp_path / "streams", module], capture_output=True, text=True, check=False)
+    modules = build_directory() / "tests" / "unit"
+    second = shutil.copy(modules / "runtime_fake_module.so", tmp_path / "second.so")
+    words = [tmp_path / "streams", modules / "runtime_fake_module.so", second, modules / "runtime_older_module.so"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "ok\n"), done.stdout + done.stderr

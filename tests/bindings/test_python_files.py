@@ -2,6 +2,7 @@
 """Files that are loaded or compiled from Python, and those that are no modules of this machine."""
 import json
 import os
+import shutil
 import stat
 
 import numpy
@@ -12,6 +13,7 @@ from conftest import ROOT, build_directory
 from support.module import rnncc
 
 DIGITS = ROOT / "models" / "digits_rnn.json"
+WHOLE = build_directory() / "tests" / "unit" / "runtime_fake_module.so"  # with the runtime
 FAKE = build_directory() / "tests" / "modules" / "fake_module.so"
 X = numpy.random.default_rng(3).random((4, 8, 8), numpy.float32)
 
@@ -92,6 +94,31 @@ def test_networks_of_a_bundle_share_workers(rnncc_bundle):
         rnncc.load(rnncc_bundle, "c")
     with pytest.raises(rnncc.ArgumentError, match="pool_of: expected a model of .*, found one of "):
         rnncc.load(rnncc_bundle, pool_of=rnncc.load(FAKE))
+
+
+def test_a_pool_is_for_several_files(tmp_path):
+    started = []
+    pool = rnncc.Pool(WHOLE, threads=3, thread_start=started.append)
+    assert sorted(started) == [1, 2] and (pool.threads, pool.waiting, repr(pool)) == (3, 0, "<rnncc.Pool of 3 threads>")
+    modules = [rnncc.load(shutil.copy(WHOLE, tmp_path / f"{i}.so"), pool=pool, waits=True, priority=i) for i in range(2)]
+    assert [it.threads for it in modules] == [3, 3]
+    del pool
+    assert [it.threads for it in modules] == [3, 3]
+
+
+def test_what_a_pool_refuses():
+    with pytest.raises(ZeroDivisionError):
+        rnncc.Pool(WHOLE, threads=2, thread_start=lambda number: number / 0)
+    with pytest.raises(rnncc.ArgumentError, match="options.threads is negative"):
+        rnncc.Pool(WHOLE, threads=-1)
+    pool, older = rnncc.Pool(WHOLE, threads=2), WHOLE.with_name("runtime_older_module.so")
+    told = "expected a module with pools, found one that an older rnncc compiled; compile it again"
+    with pytest.raises(rnncc.UnsupportedError, match=told):
+        rnncc.Pool(older)
+    with pytest.raises(rnncc.UnsupportedError, match=told):
+        rnncc.load(older, pool=pool)
+    with pytest.raises(rnncc.ArgumentError, match="options.pool and options.pool_of are both given"):
+        rnncc.load(WHOLE, pool=pool, pool_of=rnncc.load(WHOLE))
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,13 @@ def test_the_crate_and_its_tests(tmp_path):
     """The crate's folder stays as it is."""
     crate = tmp_path / "rnncc"
     shutil.copytree(ROOT / "runtime" / "bindings" / "rust", crate)
+    modules = build_directory() / "tests" / "unit"
     environment = {**os.environ, "RUSTC": "/usr/bin/rustc", "RUSTDOC": "/usr/bin/rustdoc",
                    "RUSTFLAGS": "-Dwarnings", "CARGO_HOME": str(tmp_path / "home"),
-                   "RNNCC_FAKE_MODULE": str(build_directory() / "tests" / "unit" / "runtime_fake_module.so")}
+                   "RNNCC_FAKE_MODULE": str(modules / "runtime_fake_module.so"),
+                   "RNNCC_SECOND_MODULE": shutil.copy(modules / "runtime_fake_module.so", tmp_path / "second.so"),
+                   "RNNCC_OLDER_MODULE": str(modules / "runtime_older_module.so")}
     done = subprocess.run(["/usr/bin/cargo", "test", "--offline"], cwd=crate, env=environment, capture_output=True,
                           text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "6 passed" in done.stdout and "1 passed" in done.stdout, "tests/streams.rs, and the example of lib.rs"
+    assert "9 passed" in done.stdout and "1 passed" in done.stdout, "tests/streams.rs, and the example of lib.rs"

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Searches pool.pml with spin: check_pool.sh CC. The protocol must pass at each size, and each seeded mistake must be
-# found, as this mistake. Prints SKIP if spin is missing.
+# Searches pool.pml and turns.pml with spin: check_pool.sh CC. The protocols must pass at each size, and each seeded
+# mistake must be found, as this mistake. Prints SKIP if spin is missing.
 set -u
-cc=$1 model=$(cd "$(dirname "$0")" && pwd)/pool.pml
+cc=$1 folder=$(cd "$(dirname "$0")" && pwd)
+model=$folder/pool.pml
 command -v spin >/dev/null || { echo "1..0 # SKIP not installed: spin"; exit 0; }
 directory=$(mktemp -d) && cd "$directory" || exit 1
 trap 'rm -rf "$directory"' EXIT
@@ -24,6 +25,8 @@ search() {
   *freed*) echo freed ;;
   *together*) echo miscounted ;;
   *sleepers*) echo unbalanced ;;
+  *holders*) echo overlap ;;
+  *in_list*) echo unfair ;;
   '') grep -q 'errors: 0' out && ! grep -qE 'max search depth too small|not completed' out && echo right ;;
   esac
 }
@@ -111,6 +114,16 @@ finds NOT_PASSED_ON stuck "${tree[@]}"
 finds NOT_JOINED freed
 finds GUARD_UNASKED stuck "${fork_of_one[@]}"
 finds GUARD_UNASKED_AT_END stuck "${fork_of_one[@]}"
+
+# Turns.
+model=$folder/turns.pml
+right turns_of_three_threads_end -O1 states
+right turns_of_four_threads_end -O1 states -DTHREADS=4 -DTURNS=1
+right no_turn_is_awaited_for_ever -O0 cycles -DTURNS=1
+finds NOT_LOOKED_AGAIN stuck
+finds NOBODY_LOOKED_FOR stuck -DNEVER_HANDED_OVER
+finds TAKEN_BLINDLY overlap
+finds LAST_GOES_FIRST unfair
 
 echo "1..$cases"
 exit $((failures > 0))

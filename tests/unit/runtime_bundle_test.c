@@ -97,7 +97,7 @@ static void a_model_of_another_module_is_refused(void **state) {
   rnncc_options options = {.struct_size = sizeof options, .pool_of = &foreign};
   assert_int_equal(network(0)->model_create(&options, &model, &why), RNNCC_ERROR_ARGUMENT);
   assert_null(model);
-  assert_string_equal(why, "model_create: options.pool_of is a model of another module");
+  assert_string_equal(why, "options.pool_of is a model of another module, which options.pool may share with");
 }
 
 static pthread_barrier_t inside; /* twice: the first run has begun; the second has ended */

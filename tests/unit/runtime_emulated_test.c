@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The runtime on AArch64, under an emulator, without cmocka: results for each thread count, a fork (emulators accept
- * advice about forks and ignore it), and the floating-point mode. */
+ * advice about forks and ignore it), the floating-point mode, and a host that runs a run's parts one by one. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,8 +17,16 @@ typedef struct Stream {
   rnncc_context *context;
 } Stream;
 
-static bool stream_open(Stream *it, int threads) {
-  rnncc_options options = {.struct_size = sizeof options, .threads = threads};
+static void one_by_one(void *host, int n, void (*body)(void *arg, int index), void *arg) {
+  ++*(int *)host;
+  while (n-- > 0) body(arg, n);
+}
+
+static int steps;
+
+static bool stream_open(Stream *it, int threads, bool by_steps) {
+  rnncc_options options = {.struct_size = sizeof options, .threads = threads, .by_steps = by_steps};
+  if (by_steps) options.parallel_for = one_by_one, options.host = &steps;
   it->api = rnncc_module_query(RNNCC_ABI, NULL);
   return it->api && it->api->model_create(&options, &it->model, NULL) == RNNCC_OK &&
          it->api->context_create(it->model, NULL, 0, &it->context, NULL) == RNNCC_OK;
@@ -82,21 +90,27 @@ static void report(bool ok, int number, const char *what) {
 
 int main(void) {
   static FakeCall serial;
-  bool opened = true, same = true, child = true, mode = true;
+  bool opened = true, same = true, child = true, mode = true, stepwise = true;
   fake_call_init(&serial, FAKE_T, FAKE_B, 3);
   for (int threads = 1; threads <= THREADS; threads++) {
     Stream it = {0};
-    if (!(opened &= stream_open(&it, threads))) break;
+    if (!(opened &= stream_open(&it, threads, false))) break;
     if (threads == 1) opened &= fake_call_run(it.api, it.context, &serial) == RNNCC_OK;
     for (int i = 0; i < RUNS; i++) same &= run_gives(&it, &serial);
     child &= child_gives(&it, &serial);
     mode &= mode_is_kept(&it);
     stream_close(&it);
+    if (threads == 1) continue;
+    opened &= stream_open(&it, threads, true);
+    for (int i = 0; i < RUNS; i++) stepwise &= run_gives(&it, &serial);
+    stepwise &= mode_is_kept(&it) && steps == (RUNS + 1) * (2 * FAKE_T + 2) * (threads - 1);
+    stream_close(&it);
   }
-  printf("1..4\n");
+  printf("1..5\n");
   report(opened, 1, "models_open");
   report(opened && same, 2, "results_are_bit_identical_for_any_number_of_threads");
   report(opened && child, 3, "a_child_of_a_fork_runs_alone");
   report(opened && mode, 4, "the_callers_float_mode_is_kept_and_the_schedules_fixed");
-  return !(opened && same && child && mode);
+  report(opened && stepwise, 5, "a_host_may_run_the_parts_of_a_run_one_by_one");
+  return !(opened && same && child && mode && stepwise);
 }

@@ -73,7 +73,7 @@ static void every_worker_visits_every_region_once(void **state) {
   for (int s = 0; s < TEAM_SIZES; s++) {
     int visits[MAX_TEAM * 32] = {0}, regions = many_regions();
     Pool *pool = pool_of(team_sizes[s]);
-    for (int i = 0; i < regions; i++) pool_run(pool, count_visit, visits);
+    for (int i = 0; i < regions; i++) pool_run(pool, (Turn){0}, count_visit, visits);
     for (int rank = 0; rank < team_sizes[s]; rank++) assert_int_equal(visits[rank * 32], regions);
     pool_destroy(pool);
   }
@@ -107,7 +107,7 @@ static void a_barrier_separates_rounds(void **state) {
     for (int repeat = 0; repeat < 20; repeat++) {
       uint32_t cells[2][MAX_TEAM] = {{1, 2, 3, 4, 5, 6, 7, 8}}, expected[2][MAX_TEAM];
       memcpy(expected, cells, sizeof cells);
-      pool_run(pool, add_neighbours, cells);
+      pool_run(pool, (Turn){0}, add_neighbours, cells);
       expected_neighbours(expected, team_sizes[s]);
       assert_memory_equal(cells[ROUNDS % 2], expected[ROUNDS % 2], team_sizes[s] * sizeof(uint32_t));
     }
@@ -131,7 +131,7 @@ static void check_crowd(Pool *pool) {
   int size = pool_size(pool);
   for (int i = 0; i < size; i++) cells[0][i] = expected[0][i] = i + 1;
   for (int region = 0; region < CROWD_REGIONS; region++) {
-    pool_run(pool, add_neighbours_in_a_crowd, cells);
+    pool_run(pool, (Turn){0}, add_neighbours_in_a_crowd, cells);
     for (int round = 0; round < CROWD_ROUNDS; round++)
       for (int i = 0; i < size; i++) next_round(expected[round % 2], expected[(round + 1) % 2], i, size);
     assert_memory_equal(cells[CROWD_ROUNDS % 2], expected[CROWD_ROUNDS % 2], size * sizeof(uint32_t));
@@ -163,7 +163,7 @@ static void dawdle(void *arg, Team *team) {
 static void sleepers_at_a_barrier_are_woken(void **state) {
   (void)state;
   Pool *pool = pool_of(3);
-  for (int i = 0; i < 10; i++) pool_run(pool, dawdle, NULL);
+  for (int i = 0; i < 10; i++) pool_run(pool, (Turn){0}, dawdle, NULL);
   pool_destroy(pool);
 }
 
@@ -177,7 +177,7 @@ static void workers_falling_asleep_are_woken(void **state) {
     clock_gettime(CLOCK_MONOTONIC, &start);
     do clock_gettime(CLOCK_MONOTONIC, &now);
     while ((now.tv_sec - start.tv_sec) * 1000000000 + now.tv_nsec - start.tv_nsec < 40000 + i * 7 % 40000);
-    pool_run(pool, count_visit, visits);
+    pool_run(pool, (Turn){0}, count_visit, visits);
   }
   assert_int_equal(visits[32], 3000);
   pool_destroy(pool);
@@ -195,7 +195,7 @@ static void workers_keep_their_masks(void **state) {
   Pool *pool = pool_of(2);
   for (int i = 0; i < 20; i++) {
     pause_us(1000);
-    pool_run(pool, note_thread, &worker);
+    pool_run(pool, (Turn){0}, note_thread, &worker);
     assert_false(pthread_equal(worker, pthread_self()));
     assert_int_equal(pthread_getaffinity_np(pthread_self(), sizeof own, &own), 0);
     assert_int_equal(pthread_getaffinity_np(worker, sizeof workers, &workers), 0);
@@ -212,7 +212,7 @@ static void an_idle_pool_uses_no_cpu(void **state) {
   pid_t ids[3] = {0};
   long before[3];
   Pool *pool = pool_of(3);
-  pool_run(pool, note_id, ids);
+  pool_run(pool, (Turn){0}, note_id, ids);
   for (int rank = 1; rank < 3; rank++) assert_true(falls_asleep(ids[rank]));
   for (int rank = 1; rank < 3; rank++) before[rank] = switches_asleep(ids[rank]);
   for (int i = 0; i < 5; i++) pause_us(100000);
@@ -233,7 +233,7 @@ static void note_size(void *arg, Team *team) {
 }
 
 static void *second_caller(void *arg) {
-  pool_run(((Nested *)arg)->pool, note_size, arg);
+  pool_run(((Nested *)arg)->pool, (Turn){0}, note_size, arg);
   return NULL;
 }
 
@@ -247,11 +247,11 @@ static void call_again_inside(void *arg, Team *team) {
 static void a_busy_pool_runs_the_caller_alone(void **state) {
   (void)state;
   Nested it = {.pool = pool_of(3)};
-  pool_run(it.pool, call_again_inside, &it);
+  pool_run(it.pool, (Turn){0}, call_again_inside, &it);
   assert_int_equal(it.inner_size, 1);
-  pool_run(it.pool, note_size, &(Nested){0});
+  pool_run(it.pool, (Turn){0}, note_size, &(Nested){0});
   int visits[MAX_TEAM * 32] = {0};
-  pool_run(it.pool, count_visit, visits);
+  pool_run(it.pool, (Turn){0}, count_visit, visits);
   for (int rank = 0; rank < 3; rank++) assert_int_equal(visits[rank * 32], 1); /* and it is given back */
   pool_destroy(it.pool);
 }
@@ -264,7 +264,7 @@ static void a_pool_works_with_the_threads_that_can_be_made(void **state) {
     Pool *pool = pool_of(MAX_TEAM);
     threads_to_give = INT32_MAX;
     assert_int_equal(pool_size(pool), given + 1);
-    for (int i = 0; i < 100; i++) pool_run(pool, count_visit, visits);
+    for (int i = 0; i < 100; i++) pool_run(pool, (Turn){0}, count_visit, visits);
     for (int rank = 0; rank < MAX_TEAM; rank++) assert_int_equal(visits[rank * 32], rank <= given ? 100 : 0);
     pool_destroy(pool);
   }
@@ -285,7 +285,7 @@ static void as_many_workers_as_are_planned_for_visit_once(void **state) {
   static int visits[POOL_MAX_THREADS * 32];
   Pool *pool = pool_of(INT32_MAX);
   assert_in_range(pool_size(pool), 2, 1024);
-  pool_run(pool, count_visit, visits);
+  pool_run(pool, (Turn){0}, count_visit, visits);
   for (int rank = 0; rank < POOL_MAX_THREADS; rank++) assert_int_equal(visits[rank * 32], rank < pool_size(pool));
   pool_destroy(pool);
 }
@@ -295,7 +295,8 @@ static void pools_come_and_go(void **state) {
   int visits[MAX_TEAM * 32] = {0};
   for (int i = 0; i < 300; i++) {
     Pool *pool = pool_of(3);
-    if (i % 2) pool_run(pool, count_visit, visits); /* the others are destroyed while their workers still start */
+    if (i % 2)
+      pool_run(pool, (Turn){0}, count_visit, visits); /* the others are destroyed while their workers still start */
     pool_destroy(pool);
   }
   assert_int_equal(visits[64], 150);
@@ -315,7 +316,7 @@ static void one_cpu_in_the_mask_suffices(void **state) {
   pool = pool_of(3); /* although there are fewer */
   uint32_t cells[2][MAX_TEAM] = {{1, 2, 3}}, expected[2][MAX_TEAM];
   memcpy(expected, cells, sizeof cells);
-  pool_run(pool, add_neighbours, cells);
+  pool_run(pool, (Turn){0}, add_neighbours, cells);
   expected_neighbours(expected, 3);
   assert_memory_equal(cells[ROUNDS % 2], expected[ROUNDS % 2], 3 * sizeof(uint32_t));
   pool_destroy(pool);
@@ -327,7 +328,7 @@ static void binding_is_never_an_error(void **state) {
   int visits[MAX_TEAM * 32] = {0};
   Pool *pool = pool_create(&(rnncc_options){.struct_size = sizeof(rnncc_options), .threads = 8, .bind_threads = 1});
   assert_int_equal(pool_size(pool), 8);
-  for (int i = 0; i < 100; i++) pool_run(pool, count_visit, visits);
+  for (int i = 0; i < 100; i++) pool_run(pool, (Turn){0}, count_visit, visits);
   for (int rank = 0; rank < 8; rank++) assert_int_equal(visits[rank * 32], 100);
   pool_destroy(pool);
 }
@@ -346,7 +347,7 @@ static void bound_workers_have_cpus_of_their_own(void **state) {
   int size = CPU_COUNT(&all) < MAX_TEAM ? CPU_COUNT(&all) : MAX_TEAM;
   Pool *pool = pool_create(&(rnncc_options){.struct_size = sizeof(rnncc_options), .threads = size, .bind_threads = 1});
   pool_keep_together(pool);
-  pool_run(pool, note_mask, masks);
+  pool_run(pool, (Turn){0}, note_mask, masks);
   assert_true(CPU_EQUAL(&masks[0], &all));
   for (int rank = 1; rank < size; rank++) {
     assert_int_equal(CPU_COUNT(&masks[rank]), 1);
@@ -390,7 +391,7 @@ static void the_host_may_bring_its_own_threads(void **state) {
   for (int i = 0; i < 20; i++) {
     uint32_t cells[2][MAX_TEAM] = {{1, 2, 3}}, expected[2][MAX_TEAM];
     memcpy(expected, cells, sizeof cells);
-    pool_run(pool, add_neighbours, cells);
+    pool_run(pool, (Turn){0}, add_neighbours, cells);
     expected_neighbours(expected, 3);
     assert_memory_equal(cells[ROUNDS % 2], expected[ROUNDS % 2], 3 * sizeof(uint32_t));
   }
@@ -414,7 +415,7 @@ static void signals_interrupt_nothing_and_spare_the_workers(void **state) {
   sigaction(SIGALRM, &action, &saved);
   Pool *pool = pool_of(3);
   setitimer(ITIMER_REAL, &(struct itimerval){{0, 300}, {0, 300}}, NULL);
-  while (signals < 200) pool_run(pool, dawdle, NULL);
+  while (signals < 200) pool_run(pool, (Turn){0}, dawdle, NULL);
   setitimer(ITIMER_REAL, &(struct itimerval){{0, 0}, {0, 0}}, NULL);
   sigaction(SIGALRM, &saved, NULL);
   assert_int_equal(signals_on_workers, 0);
@@ -432,7 +433,7 @@ static void *call_often(void *arg) {
   Caller *caller = arg;
   for (int i = 0; i < 300; i++) {
     int visits[MAX_TEAM * 32] = {0}, total = 0;
-    pool_run(caller->pool, count_visit, visits);
+    pool_run(caller->pool, (Turn){0}, count_visit, visits);
     for (int rank = 0; rank < MAX_TEAM; rank++) total += visits[rank * 32];
     caller->failures += total != 1 && total != 3;
   }
@@ -469,7 +470,7 @@ static void hold_up(void *arg, Team *team) {
 
 static int team_size_of_a_held_up_region(Pool *pool) {
   int size = 0;
-  pool_run(pool, hold_up, &size);
+  pool_run(pool, (Turn){0}, hold_up, &size);
   return size;
 }
 
@@ -509,7 +510,7 @@ static void a_caller_with_fewer_items_than_workers_is_not_held_up(void **state) 
   assert_non_null(pool);
   for (int i = 0; i < 20; i++) {
     int size = 0;
-    pool_run(pool, share_one_item, &size);
+    pool_run(pool, (Turn){0}, share_one_item, &size);
     assert_int_equal(size, 2);
   }
   pool_destroy(pool);

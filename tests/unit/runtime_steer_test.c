@@ -91,9 +91,9 @@ static void note_thread(void *arg, Team *team) { ((Seen *)arg)[team->rank] = (Se
 /* A run that finds the second thread asleep. */
 static Seen wake(Pool *pool) {
   Seen seen[2];
-  pool_run(pool, note_thread, seen);
+  pool_run(pool, (Turn){0}, note_thread, seen);
   assert_true(falls_asleep(seen[1].id));
-  pool_run(pool, note_thread, seen);
+  pool_run(pool, (Turn){0}, note_thread, seen);
   return seen[1];
 }
 
@@ -129,7 +129,7 @@ static void a_mask_that_cannot_be_restored_is_told_and_no_other_is_narrowed(void
   Seen seen[4];
   Pool *pool = pool_of(4, 0);
   assert_int_equal(pool_narrowed(pool), 1);
-  pool_run(pool, note_thread, seen);
+  pool_run(pool, (Turn){0}, note_thread, seen);
   for (int rank = 1; rank < 4; rank++) {
     cpu_set_t mask = mask_of(seen[rank]);
     assert_int_equal(CPU_COUNT(&mask), CPU_COUNT(&all) - (rank == 1));
@@ -203,7 +203,7 @@ static int run_filtered(unsigned number) {
   Pool *pool = pool_create(&(rnncc_options){.struct_size = sizeof(rnncc_options), .threads = 3, .bind_threads = 1});
   if (!pool || pool_size(pool) != 3) return FAILS;
   pool_keep_together(pool);
-  for (int i = 0; i < 100; i++) pool_run(pool, count_visit, visits);
+  for (int i = 0; i < 100; i++) pool_run(pool, (Turn){0}, count_visit, visits);
   pool_destroy(pool);
   return visits[0] == 100 && visits[32] == 100 && visits[64] == 100 ? WORKS : FAILS;
 }

@@ -152,6 +152,34 @@ inline rnncc_options options(int threads = 0) {
   return result;
 }
 
+// Threads that models share, those of other libraries, too. A copy is the same pool.
+class pool {
+public:
+  // `with`: threads, bind_threads, steer_threads, parallel_for, host, by_steps, thread_start. The threads run the
+  // library's code, which the pool holds.
+  explicit pool(const library &of, const rnncc_options &with = options()) {
+    const char *why = nullptr;
+    rnncc_pool *made = nullptr;
+    require_pools(of);
+    rnncc_status status = of.api().pool_create(&with, &made, &why);
+    if (status != RNNCC_OK) throw error(status, why ? why : "pool_create");
+    pool_ = std::shared_ptr<rnncc_pool>(made, [of](rnncc_pool *it) { of.api().pool_destroy(it); });
+  }
+
+  int threads() const noexcept { return pool_->threads; }
+  int waiting() const noexcept { return pool_->waiting(pool_.get()); } // runs, for the threads
+  rnncc_pool *get() const noexcept { return pool_.get(); }
+
+  static void require_pools(const library &of) {
+    if (!RNNCC_HAS(&of.api(), pool_destroy))
+      throw error(RNNCC_ERROR_UNSUPPORTED, std::string(of.info().name) + ": compiled by an rnncc of before pools");
+  }
+
+private:
+  friend class model;
+  std::shared_ptr<rnncc_pool> pool_;
+};
+
 // Weights and workers. A copy is the same model.
 class model {
 public:
@@ -165,7 +193,12 @@ public:
   }
 
   // One that shares the workers of `other`, of the same module.
-  model(const library &of, const model &other) : model(of, sharing(other)) { pool_ = other.model_; }
+  model(const library &of, const model &other) : model(of, sharing(other)) { workers_ = other.model_; }
+
+  // One on the pool's threads. `with`: waits, priority, share_all.
+  model(const library &of, const pool &on, const rnncc_options &with = options()) : model(of, sharing(of, on, with)) {
+    workers_ = on.pool_;
+  }
 
   int threads() const noexcept { return library_.api().model_threads(model_.get()); }
   const library &of() const noexcept { return library_; }
@@ -177,9 +210,14 @@ private:
     with.pool_of = other.get();
     return with;
   }
+  static rnncc_options sharing(const library &of, const pool &on, rnncc_options with) {
+    pool::require_pools(of);
+    with.pool = on.get();
+    return with;
+  }
 
   library library_;
-  std::shared_ptr<rnncc_model> pool_; // whose workers it has
+  std::shared_ptr<const void> workers_; // the model or pool whose workers it has
   std::shared_ptr<rnncc_model> model_;
 };
 

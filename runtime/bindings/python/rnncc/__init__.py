@@ -13,10 +13,11 @@ from .describe import Dim, Info, ProfileEntry, State, Tensor
 from .errors import (ArgumentError, BoundError, BusyError, ClosedError, CompileError, DataError, DTypeError, Error,
                      LoadError, OutOfMemoryError, ShapeError, SizeError, ToolchainError, UnsupportedError)
 from .module import Module, load
+from .pool import Pool
 from .rows import Rows
 from .streams import Streams
 
 __all__ = ["ArgumentError", "BoundError", "BusyError", "ClosedError", "CompileError", "CompileWarning", "Context",
            "DTypeError", "DataError", "Dim", "Error", "Info", "LoadError", "Module", "OutOfMemoryError",
-           "ProfileEntry", "Rows", "ShapeError", "SizeError", "State", "Streams", "Tensor", "ToolchainError",
+           "Pool", "ProfileEntry", "Rows", "ShapeError", "SizeError", "State", "Streams", "Tensor", "ToolchainError",
            "UnsupportedError", "compile", "from_torch", "load"]

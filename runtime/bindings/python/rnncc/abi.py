@@ -42,7 +42,17 @@ class Info(Structure):
 class Options(Structure):
     _fields_ = [("struct_size", c_uint32), ("threads", c_int32), ("bind_threads", c_int32),
                 ("parallel_for", c_void_p), ("host", c_void_p), ("steer_threads", c_int32), ("pool_of", c_void_p),
-                ("share_all", c_int32)]
+                ("share_all", c_int32), ("unused", c_int32), ("thread_start", c_void_p), ("pool", c_void_p),
+                ("by_steps", c_int32), ("waits", c_int32), ("priority", c_int32), ("unused_too", c_int32)]
+
+
+THREAD_START = CFUNCTYPE(None, c_void_p, c_int32)  # Options.thread_start
+
+
+class Pool(Structure):
+    _fields_ = [("struct_size", c_uint32), ("threads", c_int32), ("by_steps", c_int32), ("crowded", c_int32),
+                ("share", c_void_p), ("release", c_void_p), ("take", c_void_p), ("give_back", c_void_p),
+                ("for_each", c_void_p), ("narrowed", c_void_p), ("waiting", CFUNCTYPE(c_int32, c_void_p))]
 
 
 class ProfileEntry(Structure):
@@ -73,6 +83,9 @@ Api._fields_ = [
     ("model_narrowed", CFUNCTYPE(c_int32, c_void_p)),
     ("networks", POINTER(POINTER(Api))), ("n_networks", c_int32),
     ("output_shapes", CFUNCTYPE(c_int32, c_void_p, c_void_p, c_size_t, c_void_p, c_size_t)),
+    ("trace", c_void_p),
+    ("pool_create", CFUNCTYPE(c_int32, POINTER(Options), POINTER(c_void_p), POINTER(c_char_p))),
+    ("pool_destroy", CFUNCTYPE(None, c_void_p)),
 ]
 
 

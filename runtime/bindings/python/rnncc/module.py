@@ -9,6 +9,7 @@ from . import native
 from .context import Context, Out
 from .describe import Dim, Info, State, Tensor, info_of
 from .errors import BusyError, ClosedError
+from .pool import Pool
 
 
 class Module:
@@ -18,10 +19,10 @@ class Module:
     for other threads and streams. They share weights and workers. The file stays loaded until nothing uses it."""
 
     def __init__(self, library: native.Library, network: Optional[str], pool_of: Optional[native.Model],
-                 options: Mapping[str, int]):
+                 options: Mapping[str, int], pool: Optional[native.Pool] = None):
         table = library.table(network)
         self._library, self._network, self._options = library, network, dict(options)
-        self._model: Optional[native.Model] = native.Model(library, table, pool_of, **options)
+        self._model: Optional[native.Model] = native.Model(library, table, pool_of, pool, **options)
         self._default: Optional[Context] = None
         self._lock = threading.Lock()  # of making `_default`
         self.info: Info = info_of(table.info.contents)
@@ -121,11 +122,15 @@ def _load_again(path: str, network: Optional[str], options: Mapping[str, int]) -
 
 
 def load(path: native.Path, network: Optional[str] = None, *, threads: int = 0, bind_threads: bool = False,
-         steer_threads: bool = True, share_all: bool = False, pool_of: Optional[Module] = None) -> Module:
+         steer_threads: bool = True, share_all: bool = False, pool_of: Optional[Module] = None,
+         pool: Optional[Pool] = None, waits: bool = False, priority: int = 0) -> Module:
     """Loads a module that rnncc compiled.
 
     network: which of several; default: the first. threads: 0: as many as the machine allows. pool_of: a module of the same
-    file, whose workers it has, too. The others: see rnncc_options of rnncc.h."""
+    file, whose workers it has, too. pool: whose threads it has, of any file. waits: a run waits for threads that another
+    run has, in the order of `priority`, instead of going on with its own thread alone. The others: see rnncc_options of
+    rnncc.h."""
     options = {"threads": threads, "bind_threads": int(bind_threads), "steer_threads": 0 if steer_threads else -1,
-               "share_all": int(share_all)}
-    return Module(native.Library(path), network, pool_of._open() if pool_of else None, options)
+               "share_all": int(share_all), "waits": int(waits), "priority": priority}
+    return Module(native.Library(path), network, pool_of._open() if pool_of else None, options,
+                  pool._pool if pool else None)

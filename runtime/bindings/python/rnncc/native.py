@@ -10,7 +10,7 @@ import os
 import struct
 import weakref
 from ctypes import byref, c_char_p, c_void_p
-from typing import Any, Dict, List, Optional, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from . import abi
 from .errors import ArgumentError, LoadError, UnsupportedError, of_status
@@ -121,21 +121,50 @@ class Library:
         return self.tables[self.names.index(network)]
 
 
-class Model:
-    """A model of one network. `pool_of`: a model of the same file, whose workers it has, too."""
+def _table_with_pools(library: Library, table: Any) -> Any:
+    if not abi.has(table, "pool_destroy"):
+        raise UnsupportedError(f"{library.path}: expected a module with pools, found one that an older rnncc compiled; "
+                               "compile it again")
+    return table
 
-    def __init__(self, library: Library, table: Any, pool_of: Optional["Model"], **options: int):
+
+class Pool:
+    """Threads that models of any files share. thread_start(number): called on each worker when it starts."""
+
+    def __init__(self, library: Library, thread_start: Optional[Callable[[int], None]] = None, **options: Any):
+        self.library, api = library, _table_with_pools(library, library.tables[0])
+        start = abi.THREAD_START(lambda _host, number: thread_start(number)) if thread_start else None
+        if start is not None:
+            options["thread_start"] = ctypes.cast(start, c_void_p)
+        handle, why = c_void_p(), c_char_p()
+        status = api.pool_create(byref(abi.options(**options)), byref(handle), byref(why))
+        if status:
+            raise of_status(status, (why.value or b"cannot make a pool").decode())
+        weakref.finalize(self, _destroy, api.pool_destroy, handle, library).atexit = False
+        self.handle: int = handle.value or 0
+        self.struct: Any = abi.Pool.from_address(self.handle)
+
+
+class Model:
+    """A model of one network. `pool_of`: a model of the same file, whose workers it has, too. `pool`: of any file's."""
+
+    def __init__(self, library: Library, table: Any, pool_of: Optional["Model"], pool: Optional[Pool] = None,
+                 **options: Any):
         self.library, self.api, self.pool_of = library, table, pool_of
         if pool_of is not None:
             if pool_of.library.library._handle != library.library._handle:
-                raise ArgumentError(f"pool_of: expected a model of {library.path}, found one of {pool_of.library.path}")
+                raise ArgumentError(f"pool_of: expected a model of {library.path}, found one of {pool_of.library.path}; "
+                                    "an rnncc.Pool is for several files")
             options["pool_of"] = pool_of.handle
+        if pool is not None:
+            _table_with_pools(library, table)
+            options["pool"] = pool.handle
         handle, why = c_void_p(), c_char_p()
         status = self.api.model_create(byref(abi.options(**options)), byref(handle), byref(why))
         if status:
             raise of_status(status, (why.value or b"cannot make a model").decode())
         # The arguments live until the finalizer has run: no model outlives its file, or the one whose workers it has.
-        finalizer = weakref.finalize(self, _destroy, self.api.model_destroy, handle, library, pool_of)
+        finalizer = weakref.finalize(self, _destroy, self.api.model_destroy, handle, library, pool_of, pool)
         finalizer.atexit = False
         self.handle: int = handle.value or 0
 

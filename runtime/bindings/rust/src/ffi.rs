@@ -76,9 +76,28 @@ pub struct Options {
     pub steer_threads: i32,
     pub pool_of: *mut c_void,
     pub share_all: i32,
+    pub unused: i32,
+    pub thread_start: *const c_void,
+    pub pool: *mut Pool,
+    pub by_steps: i32,
+    pub waits: i32,
+    pub priority: i32,
+    pub unused_too: i32,
 }
 
-type Words = *mut *const c_char;
+#[repr(C)]
+pub struct Pool {
+    pub struct_size: u32,
+    pub threads: i32,
+    pub by_steps: i32,
+    pub crowded: i32,
+    pub functions_of_modules: [*const c_void; 6],
+    pub waiting: unsafe extern "C" fn(*const Pool) -> i32,
+}
+
+pub type Body = unsafe extern "C" fn(*mut c_void, c_int);
+
+pub type Words = *mut *const c_char;
 
 #[repr(C)]
 pub struct Api {
@@ -102,6 +121,16 @@ pub struct Api {
     pub networks: *const *const Api,
     pub n_networks: i32,
     pub output_shapes: unsafe extern "C" fn(*mut c_void, *const i64, usize, *mut [i64; MAX_RANK], usize) -> c_int,
+    // What follows is there only if struct_size says so: in `Later`.
+}
+
+/// An Api that has these, too.
+#[repr(C)]
+pub struct Later {
+    pub first: Api,
+    pub trace: *const c_void,
+    pub pool_create: unsafe extern "C" fn(*const Options, *mut *mut Pool, Words) -> c_int,
+    pub pool_destroy: unsafe extern "C" fn(*mut Pool),
 }
 
 pub type Query = unsafe extern "C" fn(u32, Words) -> *const Api;

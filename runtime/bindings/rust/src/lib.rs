@@ -16,8 +16,10 @@
 //! context. A context is one stream of runs with its states; it may move between threads.
 mod elf;
 mod ffi;
+mod pool;
 mod tensor;
 
+pub use pool::{Executor, Pool};
 pub use tensor::{Bf16, Bool, Element, Input, Output, F16};
 
 use std::ffi::{c_void, CStr, CString};
@@ -211,22 +213,17 @@ impl Library {
 
     /// Weights and workers.
     pub fn model(&self, options: Options) -> Result<Model, Error> {
-        let given = ffi::Options {
-            struct_size: size_of::<ffi::Options>() as u32,
-            threads: options.threads,
-            bind_threads: i32::from(options.bind_threads),
-            parallel_for: ptr::null(),
-            host: ptr::null_mut(),
-            steer_threads: 0,
-            pool_of: options.pool_of.as_ref().map_or(ptr::null_mut(), |it| it.0.model),
-            share_all: i32::from(options.share_all),
-        };
+        if options.pool.is_some() {
+            self.later()?;
+        }
+        let executor = options.executor.clone().map(Box::new);
+        let given = options.given(executor.as_deref());
         let (mut model, mut why) = (ptr::null_mut(), ptr::null());
         let code = unsafe { (self.api().model_create)(&given, &mut model, &mut why) };
         if code != 0 {
             return refused(Status::of(code), unsafe { text(why) });
         }
-        Ok(Model(Arc::new(Made { library: self.clone(), model, _pool: options.pool_of })))
+        Ok(Model(Arc::new(Made { library: self.clone(), model, _workers: (options.pool_of, options.pool), _executor: executor })))
     }
 
     fn api(&self) -> &ffi::Api {
@@ -246,12 +243,44 @@ pub struct Options {
     /// The workers of another model of the same module.
     pub pool_of: Option<Model>,
     pub share_all: bool,
+    /// The threads of this pool, of any module.
+    pub pool: Option<Pool>,
+    /// A run that finds the workers busy waits for them, and of those that wait the highest priority goes first. Else it
+    /// is done by its caller's thread alone.
+    pub waits: bool,
+    pub priority: i32,
+    /// The host's threads in place of workers.
+    pub executor: Option<Executor>,
+}
+
+impl Options {
+    /// executor: a copy of this one's, which outlives what is made.
+    fn given(&self, executor: Option<&Executor>) -> ffi::Options {
+        ffi::Options {
+            struct_size: size_of::<ffi::Options>() as u32,
+            threads: self.threads,
+            bind_threads: i32::from(self.bind_threads),
+            parallel_for: executor.map_or(ptr::null(), |_| pool::parallel_for as *const c_void),
+            host: executor.map_or(ptr::null_mut(), |it| it as *const Executor as *mut c_void),
+            steer_threads: 0,
+            pool_of: self.pool_of.as_ref().map_or(ptr::null_mut(), |it| it.0.model),
+            share_all: i32::from(self.share_all),
+            unused: 0,
+            thread_start: ptr::null(),
+            pool: self.pool.as_ref().map_or(ptr::null_mut(), Pool::get),
+            by_steps: i32::from(executor.is_some()),
+            waits: i32::from(self.waits),
+            priority: self.priority,
+            unused_too: 0,
+        }
+    }
 }
 
 struct Made {
     library: Library,
     model: *mut c_void,
-    _pool: Option<Model>,
+    _workers: (Option<Model>, Option<Pool>), // whose it has
+    _executor: Option<Box<Executor>>,
 }
 
 unsafe impl Send for Made {}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! The crate on the module of tests/unit/runtime_fake.h, whose file $RNNCC_FAKE_MODULE names.
-use rnncc::{Context, Error, Input, Library, Model, Options, Output, Status};
+use rnncc::{Context, Error, Executor, Input, Library, Model, Options, Output, Status};
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::Arc;
 
 const T: usize = 5;
 const B: usize = 2;
@@ -105,6 +107,82 @@ fn contexts_move_between_threads() {
     for thread in threads {
         assert_eq!(thread.join().unwrap(), expected);
     }
+}
+
+#[test]
+fn modules_share_a_pool() {
+    let expected = step(&mut model().context().unwrap(), 3.0).unwrap();
+    let second = unsafe { Library::load(&std::env::var("RNNCC_SECOND_MODULE").unwrap()) }.unwrap();
+    let greeted = AtomicI32::new(0);
+    let pool = library()
+        .pool_with(Options { threads: 3, ..Default::default() }, &|worker| {
+            greeted.fetch_add(worker, Ordering::Relaxed);
+        })
+        .unwrap();
+    assert_eq!((pool.threads(), pool.waiting(), greeted.into_inner()), (3, 0, 1 + 2));
+    let on = |library: &Library, waits, priority| {
+        library.model(Options { pool: Some(pool.clone()), share_all: true, waits, priority, ..Default::default() }).unwrap()
+    };
+    let models = [on(&second, true, 5), on(&library(), false, 0), on(&second, false, 0), on(&library(), true, -5)];
+    drop((pool, second));
+    let run = |model: Model, expected: Vec<f32>| {
+        assert_eq!(model.threads(), 3);
+        for _ in 0..200 {
+            assert_eq!(step(&mut model.context().unwrap(), 3.0).unwrap(), expected);
+        }
+    };
+    let threads: Vec<_> = IntoIterator::into_iter(models)
+        .map(|model| {
+            let expected = expected.clone();
+            std::thread::spawn(move || run(model, expected))
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+fn by_threads(n: usize, body: &(dyn Fn(usize) + Sync)) {
+    std::thread::scope(|scope| {
+        for index in 0..n {
+            scope.spawn(move || body(index));
+        }
+    });
+}
+
+/// In any order, on any threads; the module's run has 2 T + 1 barriers.
+#[test]
+fn an_executor_runs_the_steps() {
+    let expected = step(&mut model().context().unwrap(), 3.0).unwrap();
+    let steps = Arc::new(AtomicUsize::new(0));
+    let counted = |run: fn(usize, &(dyn Fn(usize) + Sync))| -> Executor {
+        let steps = steps.clone();
+        Arc::new(move |n, body| {
+            steps.fetch_add(1, Ordering::Relaxed);
+            run(n, body)
+        })
+    };
+    for executor in [counted(by_threads), counted(|n, body| (0..n).for_each(body)), counted(|n, body| (0..n).rev().for_each(body))] {
+        steps.store(0, Ordering::Relaxed);
+        let options = Options { threads: 4, share_all: true, executor: Some(executor), ..Default::default() };
+        let model = library().model(options.clone()).unwrap();
+        assert_eq!(step(&mut model.context().unwrap(), 3.0).unwrap(), expected);
+        assert_eq!(steps.load(Ordering::Relaxed), 2 * T + 2);
+        let pool = library().pool(options).unwrap();
+        let model = library().model(Options { pool: Some(pool), share_all: true, ..Default::default() }).unwrap();
+        assert_eq!(step(&mut model.context().unwrap(), 3.0).unwrap(), expected);
+        assert_eq!(steps.load(Ordering::Relaxed), 2 * (2 * T + 2));
+    }
+}
+
+#[test]
+fn a_module_of_before_pools_says_so() {
+    let older = unsafe { Library::load(&std::env::var("RNNCC_OLDER_MODULE").unwrap()) }.unwrap();
+    let refused = older.pool(Options::default()).map(|_| ()).unwrap_err();
+    assert_eq!((refused.status, refused.words.as_str()), (Status::Unsupported, "fake: compiled by an rnncc of before pools"));
+    let pool = library().pool(Options::default()).unwrap();
+    let refused = older.model(Options { pool: Some(pool), ..Default::default() }).map(|_| ()).unwrap_err();
+    assert_eq!(refused.status, Status::Unsupported);
 }
 
 #[test]
