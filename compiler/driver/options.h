@@ -11,6 +11,7 @@
 #include "load/settings.h"
 #include "machine/machine.h"
 #include "quantise/quantise.h"
+#include "support/sandbox.h"
 
 typedef enum Verb {
 #define VERB(name, text, operands, summary, details, example) VERB_##name,
@@ -90,6 +91,7 @@ typedef struct Options {
   Explain explain;     /* inspect: which choices */
   int threads;         /* to plan for; 0: as many as the machine has */
   double tool_seconds; /* how long clang or the linker may take */
+  Sandbox sandbox;     /* of clang and the linker */
 } Options;
 
 extern const Command rnncc_command;

@@ -86,7 +86,8 @@ static Build build_of(const Compilation *c) {
   return (Build){.target = config->target,
                  .edge = config->edge,
                  .name = options->emit == EMIT_A ? output_name(options, c->arena) : NULL,
-                 .seconds = options->tool_seconds};
+                 .seconds = options->tool_seconds,
+                 .sandbox = options->sandbox};
 }
 
 /* Of a module clang reads the unit anyhow. */

@@ -45,6 +45,7 @@ static TuneOptions asked_of(const Options *options) {
                        .shards = options->shards,
                        .threads = options->threads,
                        .tool_seconds = options->tool_seconds,
+                       .sandbox = options->sandbox,
                        .runner = options->runner};
 }
 

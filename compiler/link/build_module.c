@@ -121,12 +121,15 @@ static void tell_failure(const Process *process, double seconds) {
     return;
   case PROCESS_FAILED:
     error_at(where, EXIT_ENVIRONMENT, "failed with status %d: %.2000s", process->status, process->output);
+    if (process->confined && strstr(process->output, "ermission denied"))
+      note_at(where, "it may write only in %s and open no connection; --sandbox=never lifts that", process->folder);
     return;
   }
 }
 
-static void run(Arena *arena, Process *processes, int count, double seconds) {
-  process_run_all(arena, processes, count, (int)sysconf(_SC_NPROCESSORS_ONLN), seconds);
+static void run(Arena *arena, Process *processes, int count, const Build *build) {
+  for (int i = 0; i < count; i++) processes[i].confined = clang_confined(build->sandbox);
+  process_run_all(arena, processes, count, (int)sysconf(_SC_NPROCESSORS_ONLN), build->seconds);
 }
 
 /* As where there is no clang for any of them. */
@@ -237,7 +240,7 @@ static void check_libc(Arena *arena, const Build *build) {
   end = add_all(end, clang_flags(arena, build));
   for (size_t i = 0; i < sizeof rest / sizeof *rest; i++) *end++ = rest[i];
   Process clang = {.argv = argv, .folder = "."};
-  run(arena, &clang, 1, build->seconds);
+  run(arena, &clang, 1, build);
   if (clang.outcome != PROCESS_FAILED || !strstr(clang.output, "file not found")) return;
   const char *triple = build->target->triple;
   fatal_at(
@@ -267,7 +270,7 @@ static void compile_sources(Arena *arena, const Units *units, const char *folder
   }
   if (with_runtime)
     compilers[count++] = (Process){.argv = compile_command(arena, build, runtime_source, NULL), .folder = folder};
-  run(arena, compilers, count, build->seconds);
+  run(arena, compilers, count, build);
   if (compilers[0].outcome == PROCESS_FAILED) check_libc(arena, build);
   for (int i = 0; i < units->count; i++) check_if_told(arena, units->list[i], folder, build, &compilers[i]);
   stop_on_failure(compilers, count, build->seconds);
@@ -285,7 +288,7 @@ void build_module(const Units *units, const char *folder, const Build *build, co
   /* Within the folder and from there into place: lld takes a % anywhere in the path for a digit to make up. */
   const char *linked = build->name ? "module.o" : "module.so";
   Process linker = {.argv = link_command(arena, units, build, runtime, linked), .folder = folder};
-  run(arena, &linker, 1, build->seconds);
+  run(arena, &linker, 1, build);
   stop_on_failure(&linker, 1, build->seconds);
   linked = arena_format(arena, "%s/%s", folder, linked);
   if (build->name)
@@ -297,7 +300,7 @@ void build_module(const Units *units, const char *folder, const Build *build, co
 const char *build_runtime(Arena *arena, const Build *build, const char *folder) {
   write_runtime(arena, folder, build->edge, NULL);
   Process compiler = {.argv = compile_command(arena, build, runtime_source, NULL), .folder = folder};
-  run(arena, &compiler, 1, build->seconds);
+  run(arena, &compiler, 1, build);
   stop_on_failure(&compiler, 1, build->seconds);
   return arena_format(arena, "%s/%s", folder, object_of(arena, runtime_source));
 }

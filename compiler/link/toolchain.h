@@ -4,6 +4,7 @@
 #define RNNCC_TOOLCHAIN_H
 
 #include "emit/unit.h"
+#include "support/sandbox.h"
 
 /* What is to be built. */
 typedef struct Build {
@@ -11,6 +12,7 @@ typedef struct Build {
   const char *name;     /* of a static library, with which its globals begin; NULL: a shared object */
   bool edge;            /* the runtime is that of devices: runtime/edge */
   double seconds;       /* that each program may take */
+  Sandbox sandbox;      /* of these programs */
 } Build;
 
 /* Fills `folder` (made if need be) with the units, their weights, and the runtime as one source. They include files of

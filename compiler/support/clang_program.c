@@ -5,7 +5,14 @@
 
 const char clang_missing[] = "not found; install it (Debian: apt-get install clang-19 lld-19) or set RNNCC_CLANG";
 
-const char *clang_program(void) {
-  const char *given = getenv("RNNCC_CLANG");
-  return given && *given ? given : "clang-19";
+static const char *given(void) {
+  const char *name = getenv("RNNCC_CLANG");
+  return name && *name ? name : NULL;
+}
+
+const char *clang_program(void) { return given() ? given() : "clang-19"; }
+
+bool clang_confined(Sandbox sandbox) {
+  if (sandbox != SANDBOX_AUTO) return sandbox == SANDBOX_ALWAYS;
+  return !given() && sandbox_possible();
 }

@@ -16,6 +16,7 @@
 #include "support/diagnostics.h"
 #include "support/files.h"
 #include "support/interrupt.h"
+#include "support/sandbox.h"
 #include "support/text.h"
 
 enum { OUTPUT_BYTES = 1 << 16, MAX_JOBS = 64 };
@@ -63,24 +64,44 @@ static int spawn(const Process *process, int output, pid_t *pid) {
   return failure;
 }
 
-static _Noreturn void run_body(const Process *process, int output) {
+/* Of a child: what posix_spawn() does for programs. */
+static void settle(const Process *process, int output) {
   int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  setpgid(0, 0);
-  within_body = true;
+  if (!within_body) setpgid(0, 0);
   temporaries_disown();
   if (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0 ||
       dup2(output, STDERR_FILENO) < 0 || chdir(process->folder) != 0)
     fatal_at(LOCATION_FILE(process->folder), EXIT_ENVIRONMENT, "cannot work there: %s", strerror(errno));
+}
+
+static _Noreturn void run_body(const Process *process, int output) {
+  settle(process, output);
+  within_body = true;
   process->body(process->argument);
   stop(EXIT_OK);
 }
 
-static int fork_body(const Process *process, int output, pid_t *pid) {
+static _Noreturn void run_confined(const Process *process, int output) {
+  enum { NOT_FOUND = 127 };
+  sigset_t none;
+  settle(process, output);
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  signal(SIGPIPE, SIG_DFL);
+  setenv("CCACHE_DISABLE", "1", 1); /* a clang that is ccache could not write its cache */
+  if (!sandbox_enter("."))
+    fatal_at(LOCATION_FILE(process->argv[0]), EXIT_ENVIRONMENT, "cannot be confined: %s", strerror(errno));
+  execvp(process->argv[0], (char *const *)process->argv);
+  if (errno == ENOENT) _exit(NOT_FOUND);
+  fatal_at(LOCATION_FILE(process->argv[0]), EXIT_ENVIRONMENT, "cannot be started: %s", strerror(errno));
+}
+
+static int fork_child(const Process *process, int output, pid_t *pid) {
   fflush(NULL);
   *pid = fork();
   if (*pid < 0) return errno;
-  if (*pid == 0) run_body(process, output);
-  setpgid(*pid, *pid); /* as the child does: whoever comes first */
+  if (*pid == 0) (process->argv ? run_confined : run_body)(process, output);
+  if (!within_body) setpgid(*pid, *pid); /* as the child does: whoever comes first */
   return 0;
 }
 
@@ -89,7 +110,8 @@ static bool start(Arena *arena, Process *process, double seconds, Child *child) 
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
     fatal_at(LOCATION_FILE(NULL), EXIT_ENVIRONMENT, "cannot make a pipe: %s", strerror(errno));
-  int error = process->argv ? spawn(process, ends[1], &child->pid) : fork_body(process, ends[1], &child->pid);
+  int error = process->argv && !process->confined ? spawn(process, ends[1], &child->pid)
+                                                  : fork_child(process, ends[1], &child->pid);
   close(ends[1]);
   if (error) {
     close(ends[0]);

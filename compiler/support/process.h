@@ -23,6 +23,7 @@ typedef struct Process {
   void (*body)(void *argument); /* on a copy of this process's memory; it may stop() */
   void *argument;
   const char *folder; /* working folder */
+  bool confined;      /* of argv: it writes only there, and opens no connection; see sandbox.h */
   /* set by process_run_all */
   ProcessOutcome outcome;
   int status;   /* exit status, or 128 + signal */

@@ -8,6 +8,7 @@
 
 #include "ir/graph.h"
 #include "schedules/records.h"
+#include "support/sandbox.h"
 #include "tune/tasks.h"
 
 /* The options of a tuning. */
@@ -21,6 +22,7 @@ typedef struct TuneOptions {
   int threads;                  /* that modules run on; 0: all that the machine has */
   double budget_seconds;        /* for building and measuring */
   double tool_seconds;          /* how long clang or the linker may take */
+  Sandbox sandbox;              /* of clang and the linker */
   const char *runner;           /* shell command that measures; NULL: this machine does */
 } TuneOptions;
 

@@ -306,7 +306,9 @@ ConvolutionTuner *convolution_tuner(Tuning *tuning, int *tasks, int *done) {
 
 void tune_convolutions(ConvolutionTuner *t) {
   Tuning *tuning = t->tuning;
-  Build build = {.target = tuning->graph->config->target, .seconds = tuning->options->tool_seconds};
+  Build build = {.target = tuning->graph->config->target,
+                 .seconds = tuning->options->tool_seconds,
+                 .sandbox = tuning->options->sandbox};
   t->runtime = build_runtime(tuning->graph->arena, &build, tuning->folder);
   for (int i = 0; i < t->workloads.count && tasks_begin(&tuning->tasks); i++) tune_workload(t, &t->workloads.list[i]);
   tell_summary(t);
