@@ -86,6 +86,6 @@ Value *narrow_scaled(Graph *graph, const Value *value, const NarrowWeights *chan
 
 bool narrow_scales_fit(const float *scales, int64_t count) {
   for (int64_t i = 0; i < count; i++)
-    if (scales[i] != 0 && !isnormal(scales[i])) return false;
+    if (scales[i] != 0 && (!isnormal(scales[i]) || !isfinite(256 * scales[i]))) return false;
   return true;
 }

@@ -35,7 +35,8 @@ Value *narrow_rounded(Graph *graph, const Value *value, DType dtype);
  * number that is infinite or NaN has only NaN. `channels`: its dtype, inner, count and group. */
 Value *narrow_scaled(Graph *graph, const Value *value, const NarrowWeights *channels);
 
-/* Can kernels multiply by these scales where floats too small for a normal number count as 0? */
+/* Are these scales 0 or normal, and all numbers that integers of 8 bits stand for finite? Then kernels can multiply by
+ * them where floats too small for a normal number count as 0, and the integers can be found again. */
 bool narrow_scales_fit(const float *scales, int64_t count);
 
 #endif

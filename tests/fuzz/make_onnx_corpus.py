@@ -122,6 +122,17 @@ def dynamic_lstm():
                     {"w": bytes_of(1, 2, 8), "r": bytes_of(1, 2, 8), "ws": scales, "wz": zeros, "rs": scales, "rz": zeros})
 
 
+def n_bits():
+    product = helper.make_node("MatMulNBits", ["x", "w", "s", "z"], ["y"], domain="com.microsoft", K=20, N=3, bits=4, block_size=16)
+    return model_of([product], {"x": (F32, ["B", 20])}, {"y": (F32, None)},
+                    {"w": bytes_of(3, 2, 8).view(numpy.uint8), "s": floats(6), "z": numpy.full(3, 0x88, numpy.uint8)})
+
+
+def blocks():
+    nodes = [node("DequantizeLinear", ["w", "s"], ["v"], axis=0, block_size=8), node("MatMul", ["x", "v"], ["y"])]
+    return model_of(nodes, {"x": (F32, ["B", 16])}, {"y": (F32, None)}, {"w": bytes_of(16, 3), "s": floats(2, 3) + 1}, opset=21)
+
+
 def constants():
     nodes = [node("Constant", [], ["a"], value=numpy_helper.from_array(floats(2, 2))), node("Constant", [], ["b"], value_ints=[2, 2]),
              node("Constant", [], ["c"], value_float=0.5), node("Expand", ["a", "b"], ["e"]), node("Mul", ["e", "c"], ["m"]),
@@ -132,6 +143,7 @@ def constants():
 MODELS = {
     "add": lambda: one("Add", ["T", 3], {"c": floats(3)}),
     "add_6": lambda: one("Add", [2, 3, 4], {"c": floats(3)}, opset=6, broadcast=1, axis=1),
+    "blocks": blocks,
     "branch": branch,
     "cast": lambda: one("Cast", [3], to=I64),
     "clip_6_of_integers": lambda: one("Clip", [3], opset=6, dtype=TensorProto.INT16, min=-1.0, max=1e21),
@@ -153,6 +165,7 @@ MODELS = {
     "loop_of_a_cycle": lambda: loop(node("Exp", ["u"], ["u"])),
     "lstm": lambda: one("LSTM", ["T", 1, 2], {"w": floats(2, 8, 2), "r": floats(2, 8, 2)}, hidden_size=2, direction="bidirectional"),
     "max_pool": lambda: one("MaxPool", [1, 2, 5, 5], kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1),
+    "n_bits": n_bits,
     "one_hot": lambda: one("OneHot", [3], {"d": numpy.int64(4), "v": floats(2)}, dtype=I64),
     "pad": lambda: one("Pad", ["T", 3], {"p": ints(0, 1, 0, 2)}),
     "pairs": pairs,

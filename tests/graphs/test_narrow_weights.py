@@ -269,6 +269,30 @@ def test_blocks_stay_packed(bits, block, zeros, kept, rows, rnncc, run_for, tmp_
     assert re.search(rf"\d+(?: bytes)? of {kept}\b", types) and (kept == "f32" or not re.search(r"\d{5,} bytes of f32", types)), types
 
 
+ODD = {"zero": (0, "i4"), "negative": (-.25, "i4"), "the least": (2.0**-126, "i4"), "denormal": (1e-40, "f32"),
+       "infinite": (np.inf, "f32"), "NaN": (np.nan, "f32"), "too large": (3e38, "f32")}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_blocks_of_any_scale_compute_what_they_say(name, rnncc, run_for, tmp_path):
+    """One block of column 3 has it. Denormal numbers count as 0, of weights as of all others."""
+    scale, kept = ODD[name]
+    rng = np.random.default_rng(8)
+    b, x = Blocks(rng, 64, 20, 4, 32, None), rng.uniform(.5, 2, (2, 64)).astype(np.float32)
+    b.numbers[3] = 12  # 4, so that nothing cancels
+    b.scales[3, 1] = scale
+    model = b.model(2, tmp_path / "model.onnx")
+    (y,) = run_for("native", model, {"x": x}, ["y"]).values()
+    b.scales[np.abs(b.scales) < 2.0**-126] = 0
+    with np.errstate(all="ignore"):
+        exact, terms = (part(x).astype(np.float64) @ part(b.wide()) for part in (np.asarray, np.abs))
+        exact = exact.astype(np.float32)
+        near = np.abs(y - exact) <= 16 * 2.0**-24 * terms
+    assert (near | (np.isnan(y) & np.isnan(exact)) | (y == exact)).all(), (y[:, 3], exact[:, 3])
+    types = next(line for line in rnncc("inspect", model).stdout.splitlines() if line.startswith("types"))
+    assert f" of {kept}" in types and (kept == "i4" or "of i4" not in types), types
+
+
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("dtype", ["INT4", "UINT4", "INT8"])
 def test_dequantised_blocks_stay_packed(dtype, axis, rnncc, run_for, tmp_path):
