@@ -31,30 +31,44 @@ TARGETS = {
 }
 
 
-def loops_of(rnncc, target, tmp_path):
-    """Innermost loops of the product, those with most dot products last."""
-    architecture = TARGETS[target][0]
+def product(tmp_path):
     weights = numpy.random.default_rng(1).integers(-128, 128, (256, 256)).astype(numpy.int8)
     node = helper.make_node("MatMulInteger", ["a", "b"], ["y"])
-    model = write(tmp_path, model_of([node], {"a": (2, [60, 256])}, {"y": (6, [60, 256])}, {"b": weights}))
+    return write(tmp_path, model_of([node], {"a": (2, [60, 256])}, {"y": (6, [60, 256])}, {"b": weights}))
+
+
+def convolution(tmp_path):
+    """3x3, with another tensor added to what it writes."""
+    one = numpy.float32(.01)
+    constants = {"w": numpy.random.default_rng(1).integers(-128, 128, (64, 64, 3, 3)).astype(numpy.int8), "s": one,
+                 "z": numpy.uint8(0), "n": numpy.int8(0)}
+    nodes = [helper.make_node("QLinearConv", ["x", "s", "z", "w", "s", "n", "s", "z"], ["c"], pads=[1, 1, 1, 1]),
+             helper.make_node("QLinearAdd", ["c", "s", "z", "r", "s", "z", "s", "z"], ["y"], domain="com.microsoft")]
+    shape = [1, 64, 60, 60]
+    return write(tmp_path, model_of(nodes, {"x": (2, shape), "r": (2, shape)}, {"y": (2, shape)}, constants))
+
+
+def functions_of(rnncc, model, target, tmp_path, *options):
+    """(name, code) of each function of the network."""
     folder = tmp_path / "c"
-    done = rnncc(model, f"--target={target}", "--emit=c", "-o", folder)
+    done = rnncc(model, f"--target={target}", "--emit=c", "-o", folder, *options)
     assert done.returncode == 0, done.stderr
     subprocess.run(["make", "-s", "-C", folder, "network.o", "STATIC_FLAGS=-fno-function-sections"], check=True)
-    found = []
-    for _, code in hot_loops.functions(folder / "network.o", architecture):
+    return list(hot_loops.functions(folder / "network.o", TARGETS[target][0]))
+
+
+def loops_of(functions, target):
+    """Innermost loops that have dot products, those with most last."""
+    architecture, found = TARGETS[target][0], []
+    for _, code in functions:
         framed = any(architecture.frame.match(str(one)) for one in code)
         found += [hot_loops.Loop(architecture, framed, loop) for loop in hot_loops.innermost_loops(code, architecture.jump)]
     return sorted((loop for loop in found if loop.multiply_adds), key=lambda loop: (loop.sums, loop.multiply_adds))
 
 
-@pytest.mark.optimised  # it is about the machine code
-@pytest.mark.parametrize("target", TARGETS)
-def test_no_sum_goes_to_the_stack_and_nothing_is_loaded_twice(target, rnncc, tmp_path):
-    architecture, rows, vectors, products, core = TARGETS[target]
-    loops = loops_of(rnncc, target, tmp_path)
-    assert loops, "no loop has dot products"
-    hot = loops[-1]
+def assert_tight(hot, target, rows, vectors):
+    """The loop of a tile: sums stay in registers, nothing is loaded twice, products do not wait."""
+    architecture, _, _, products, core = TARGETS[target]
     steps = hot.multiply_adds / (rows * vectors * products)
     assert steps in (1, 2, 4), f"{hot.multiply_adds} products of a tile of {rows} rows and {vectors} vectors"
     assert not hot.spills, "\n".join(hot.spills)
@@ -62,3 +76,26 @@ def test_no_sum_goes_to_the_stack_and_nothing_is_loaded_twice(target, rnncc, tmp
     assert hot.loads <= steps * (rows + vectors) + in_memory, hot.loads
     [cycles] = hot_loops.simulated([hot_loops.assembly(hot)], architecture, core)
     assert cycles.taken <= 1.15 * cycles.bound, cycles
+
+
+@pytest.mark.optimised  # it is about the machine code
+@pytest.mark.parametrize("target", TARGETS)
+def test_no_sum_goes_to_the_stack_and_nothing_is_loaded_twice(target, rnncc, tmp_path):
+    _, rows, vectors, *_ = TARGETS[target]
+    loops = loops_of(functions_of(rnncc, product(tmp_path), target, tmp_path), target)
+    assert loops, "no loop has dot products"
+    assert_tight(loops[-1], target, rows, vectors)
+
+
+@pytest.mark.optimised
+@pytest.mark.parametrize("target", [name for name in TARGETS if name not in ("x86-64-v4", "x86-64-v3")])  # these have pairs
+def test_convolutions_as_planned_keep_their_sums_in_registers_and_do_not_divide(target, rnncc, tmp_path):
+    model = convolution(tmp_path)
+    chosen = rnncc("inspect", model, f"--target={target}", "--explain=conv").stdout
+    vectors, columns = map(int, re.search(r"chosen: direct_int8,oc=(\d+),px=(\d+)", chosen).groups())
+    functions = functions_of(rnncc, model, target, tmp_path)
+    whole = [loop for loop in loops_of(functions, target) if loop.multiply_adds % (columns * vectors) == 0]  # not at borders
+    assert whole, "no loop multiplies a whole tile"
+    assert_tight(whole[-1], target, columns, vectors)
+    divisions = [str(one) for _, code in functions for one in code if re.match(r"v?div[ps]s|fdiv", str(one))]
+    assert not divisions, divisions

@@ -198,12 +198,14 @@ typedef struct Search {
 } Search;
 
 /* The cost model ignores the inner loop's length. Where a result takes the place of an operand, sums change registers
- * from one channel to the next, and clang runs out of them. */
+ * from one channel to the next, and clang runs out of them. So it does where it loads the bytes of two steps at once,
+ * as it does those of floats that are lanes. */
 static void consider(const Search *s, DirectPlan plan, bool usual) {
   static const int unrolls[2][3] = {{2, 1, 4}, {1, 2, 4}};
+  const bool prefers_one = s->target->two_operands || (s->target->lane_operands && s->layer->of_bytes);
   direct_seconds(s->target, s->machine, s->layer, &plan);
   for (size_t i = 0; i < sizeof unrolls[0] / sizeof *unrolls[0]; i++) {
-    plan.unroll = unrolls[s->target->two_operands][i];
+    plan.unroll = unrolls[prefers_one][i];
     s->visit(s->argument, &plan, usual);
   }
 }
