@@ -209,12 +209,23 @@ static const char *place_of(Arena *arena, const TemplateAst *ast, CXDiagnostic d
   return arena_format(arena, "%s:%u:%u", ast->path, line - above, column);
 }
 
+/* A header that is missing is one of an install that is not whole; all else is a mistake in the template. */
+static void stop_on_error(Arena *arena, const TemplateAst *ast, CXDiagnostic diagnostic) {
+  const char *place = place_of(arena, ast, diagnostic),
+             *what = copy_cx_string(arena, clang_getDiagnosticSpelling(diagnostic));
+  if (strstr(what, "file not found"))
+    fatal_at(
+        LOCATION_FILE(place), EXIT_ENVIRONMENT,
+        "%s, which is rnncc's own, or clang's; install that again, whole, or set RNNCC_DATA to the folder that has "
+        "rnncc's templates and runtime",
+        what);
+  bug("template %s does not compile: %s: %s", ast->path, place, what);
+}
+
 static void stop_on_diagnostics(Arena *arena, const TemplateAst *ast) {
   for (unsigned i = 0; i < clang_getNumDiagnostics(ast->unit); i++) {
     CXDiagnostic diagnostic = clang_getDiagnostic(ast->unit, i);
-    if (clang_getDiagnosticSeverity(diagnostic) >= CXDiagnostic_Error)
-      bug("template %s does not compile: %s: %s", ast->path, place_of(arena, ast, diagnostic),
-          copy_cx_string(arena, clang_getDiagnosticSpelling(diagnostic)));
+    if (clang_getDiagnosticSeverity(diagnostic) >= CXDiagnostic_Error) stop_on_error(arena, ast, diagnostic);
     clang_disposeDiagnostic(diagnostic);
   }
 }

@@ -52,9 +52,10 @@ def as_bytes(of):
 @pytest.mark.parametrize("kind", [numpy.array, memoryview, Shared, SharedOnceMore, as_bytes, numpy.asfortranarray,
                                   lambda of: numpy.repeat(of, 2, 1)[:, ::2], lambda of: memoryview(numpy.asfortranarray(of)),
                                   lambda of: Shared(numpy.asfortranarray(of)),
+                                  lambda of: of[::-1].copy()[::-1], lambda of: of.view(numpy.recarray),
                                   lambda of: numpy.frombuffer(b"-" + of.tobytes(), numpy.uint8)[1:].view("f4").reshape(of.shape)],
                          ids=["NumPy", "memoryview", "DLPack", "older DLPack", "ctypes", "by columns", "every second",
-                              "memoryview by columns", "DLPack by columns", "misaligned"])
+                              "memoryview by columns", "DLPack by columns", "backwards", "subclass", "misaligned"])
 def test_arrays_of_every_kind_go_in(fake, kind):
     for run in range(3):
         y, z = fake(kind(X), K)
@@ -137,6 +138,7 @@ def by_words(value):
     ((X.tobytes(), K), "input x: expected f32, found a buffer of format 'B', of 1 bytes each", rnncc.DTypeError),
     ((X.tolist(), K), "input x: expected an array of f32 (NumPy, DLPack or a buffer), found list", rnncc.DTypeError),
     ((None, K), "input x: expected an array of f32 (NumPy, DLPack or a buffer), found NoneType", rnncc.DTypeError),
+    ((numpy.ma.masked_less(X, 3), K), "input x: expected an array without a mask, found a masked one", rnncc.ArgumentError),
     ((Shared(X, (2, 1)), K), "input x: expected a tensor in the CPU's memory, found one on cuda:1", rnncc.ArgumentError),
     ((Shared(X, (99, 0)), K), "input x: expected a tensor in the CPU's memory, found one on device 99 of DLPack:0", rnncc.ArgumentError),
     ((X.reshape(1, 1, 1, 1, 1, 1, 1, 2, 3), K), "input x: expected rank 2, found 9", rnncc.ShapeError),
@@ -171,6 +173,8 @@ Y, Z = numpy.zeros((2, 3), numpy.float32), numpy.zeros(2, numpy.int64)
     ((Y.astype("f8"), Z), "output y: expected f32, found float64"),
     ((read_only(Y.copy()), Z), "output y: expected an array that may be written, found a read-only one"),
     ((Shared(read_only(Y.copy())), Z), "output y: expected an array that may be written, found a read-only one"),
+    ((numpy.broadcast_to(Y[:1], (2, 3)), Z), "output y: expected an array that may be written, found a read-only one"),
+    ((Y[::-1], Z), "output y: expected a row-major array, found strides of (-12, 4) bytes"),
     ((Y.tobytes(), Z), "output y: expected f32, found a buffer of format 'B', of 1 bytes each"),
     ((memoryview(Y.tobytes()).cast("f", (2, 3)), Z), "output y: expected a buffer that may be written, found a read-only one"),
     ((numpy.asfortranarray(Y), Z), "output y: expected a row-major array, found strides of (4, 8) bytes"),

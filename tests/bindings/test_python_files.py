@@ -217,6 +217,21 @@ def test_where_llvm_is_missing_it_says_what_to_install(by_this_rnncc, monkeypatc
         rnncc.compile(DIGITS)
 
 
+@pytest.mark.parametrize("absent, words", [
+    ("templates", "templates/[a-z_]+.c: error: cannot read this file of rnncc's own: No such file or directory; install"),
+    ("templates/simd/simd.h", "templates/.*'simd/simd.h' file not found, which is rnncc's own.*install that again, whole"),
+    ("runtime/rnncc.h", "templates/.*'rnncc.h' file not found, which is rnncc's own.*install that again, whole"),
+    ("runtime", "'rnncc.h' file not found, which is rnncc's own")])
+def test_where_a_file_of_rnncc_is_missing_it_says_which_and_where(by_this_rnncc, monkeypatch, tmp_path, absent, words):
+    for name in ("templates", "runtime", "schedules"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    gone = tmp_path / absent
+    shutil.rmtree(gone) if gone.is_dir() else gone.unlink()
+    monkeypatch.setenv("RNNCC_DATA", str(tmp_path))
+    with pytest.raises(rnncc.ToolchainError, match=f"(?s){tmp_path}.*{words}"):
+        rnncc.compile(DIGITS)
+
+
 def test_where_rnncc_is_missing_it_says_where_it_looked(monkeypatch, tmp_path):
     monkeypatch.setenv("RNNCC", str(tmp_path / "rnncc"))
     with pytest.raises(rnncc.ToolchainError, match=rf"\$RNNCC: expected a program, found {tmp_path}/rnncc"):

@@ -193,11 +193,35 @@ def run_in_child(module, x):
     return module(x)
 
 
-@pytest.mark.parametrize("how", ["fork", "spawn"])
+@pytest.mark.parametrize("how", ["fork", "spawn", "forkserver"])
 def test_modules_go_to_processes_of_multiprocessing(two, how):
     with multiprocessing.get_context(how).Pool(2) as pool:
         for found in pool.starmap(run_in_child, [(two, X)] * 4):
             assert numpy.array_equal(found, two(X))
+
+
+def test_threads_and_forks_at_once_end_well(two):
+    """Children are forked while other threads run: each child has contexts of its own, and ends."""
+    due, stop, wrong = expected(two), threading.Event(), []
+
+    def work():
+        with two.context() as context:
+            while not stop.is_set():
+                wrong.extend([] if numpy.array_equal(context(X), due) else [1])
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    statuses = []
+    for _ in range(8):
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if numpy.array_equal(two.context()(X), due) else 1)
+        statuses.append(os.waitpid(child, 0)[1])
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert statuses == [0] * 8 and wrong == []
 
 
 def test_what_is_pickled_is_the_same_network_with_the_same_options(digits):

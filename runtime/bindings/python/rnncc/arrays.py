@@ -148,6 +148,8 @@ def _of_buffer(slot: Slot, memory: memoryview, writable: bool) -> View:
 def view(slot: Slot, array: Any, writable: bool = False) -> View:
     """The elements of an array that a tensor of the module may be."""
     if numpy is not None and isinstance(array, (numpy.ndarray, numpy.generic)):
+        if hasattr(type(array), "mask"):  # numpy.ma is imported when it is first named: never in a call, while others fork
+            raise ArgumentError(f"{slot.label}: expected an array without a mask, found a masked one")
         return _of_numpy(slot, numpy.asarray(array), writable)
     if hasattr(array, "__dlpack__"):
         return _dlpack(slot, array, writable)
