@@ -67,22 +67,53 @@ double integer_conv_reach(const Node *node) {
   return most;
 }
 
+/* Weights as they are in memory: the byte less the zero point. */
+typedef struct Bytes {
+  const uint8_t *bytes;
+  int64_t zero;
+  bool is_signed;
+} Bytes;
+
+static Bytes bytes_of(const Node *node, int64_t kernel) {
+  const Value *weights = node->inputs[W];
+  return (Bytes){.bytes = (const uint8_t *)weights->data + kernel * depth_of(node),
+                 .zero = (int64_t)of_kernel(node->inputs[W_ZERO], kernel),
+                 .is_signed = weights->dtype == RNNCC_I8};
+}
+
+static int64_t byte_at(const Bytes *b, int64_t i) {
+  return (b->is_signed ? (int8_t)b->bytes[i] : b->bytes[i]) - b->zero;
+}
+
+static bool pair_fits(int64_t a, int64_t b) {
+  enum { MOST = 128 }; /* 255 * 128 < 2^15 */
+  return max_int(a, 0) + max_int(b, 0) <= MOST && min_int(a, 0) + min_int(b, 0) >= -MOST;
+}
+
+bool integer_conv_pairs_fit(const Node *node) {
+  int64_t channels = dim_value(node->inputs[W]->shape[1]), window = depth_of(node) / channels;
+  for (int64_t k = 0; k < kernels_of(node); k++) {
+    Bytes b = bytes_of(node, k);
+    for (int64_t i = 0; i < channels / 2 * window; i++) {
+      int64_t first = i / window * 2 * window + i % window;
+      if (!pair_fits(byte_at(&b, first), byte_at(&b, first + window))) return false;
+    }
+  }
+  return true;
+}
+
 /* The sums of an output channel's positive and negative weights. */
 typedef struct Signed {
   int64_t positive, negative;
 } Signed;
 
 static Signed sums_of(const Node *node, int64_t kernel) {
-  int64_t depth = depth_of(node), zero = (int64_t)of_kernel(node->inputs[W_ZERO], kernel);
-  const uint8_t *bytes = (const uint8_t *)node->inputs[W]->data + kernel * depth;
-  bool is_signed = node->inputs[W]->dtype == RNNCC_I8;
+  Bytes b = bytes_of(node, kernel);
   Signed sums = {0};
-  for (int64_t i = 0; i < depth; i++) {
-    int64_t weight = (is_signed ? (int8_t)bytes[i] : bytes[i]) - zero;
-    if (weight > 0)
-      sums.positive += weight;
-    else
-      sums.negative += weight;
+  for (int64_t i = 0, depth = depth_of(node); i < depth; i++) {
+    int64_t weight = byte_at(&b, i);
+    sums.positive += max_int(weight, 0);
+    sums.negative += min_int(weight, 0);
   }
   return sums;
 }

@@ -30,6 +30,10 @@ bool integer_conv_fits(Graph *graph, const Node *node);
 /* needs: integer_conv_fits. The largest magnitude of a sum, also of a part of it. */
 double integer_conv_reach(const Node *node);
 
+/* needs: integer_conv_fits, in one group. Do both products of the weights of channels 2i and 2i + 1, with any u8, fit
+ * 16 bits together, at each tap? */
+bool integer_conv_pairs_fit(const Node *node);
+
 /* needs: integer_conv_fits. Does every output's sum, of any x, fit in so many bits with its sign? */
 bool integer_conv_sums_fit(const Node *node, int bits);
 

@@ -164,27 +164,51 @@ WINOGRAD_KNOBS = ["tile=4,oc=1,by_groups=0,parts=1", "tile=2,oc=3,by_groups=1,pa
 WITHOUT_DOT = ["x86-64-v4", "x86-64-v2", "x86-64", "aarch64-linux-gnu", *[target for target in SCALABLE if "+rvv" in target]]
 
 
-def winograd_of(rnncc, path, *options):
-    """The algorithms that run the network's convolutions by Winograd's algorithm: "4x4" of each node."""
+def schedules_of(rnncc, path, algorithm, *options):
+    """What runs the network's convolutions by the algorithm: "4x4_3x3_oc2..." of each."""
     done = rnncc("inspect", path, "--dump-after=lower", *options)
     assert done.returncode == 0, done.stderr
-    return re.findall(r"QLinearConv winograd_int8_(\d+x\d+)", done.stdout + done.stderr)
+    return re.findall(rf"QLinearConv {algorithm}_(\S+)", done.stdout + done.stderr)
 
 
-@pytest.mark.parametrize("target, schedule", [*[("x86-64-v3", knobs) for knobs in WINOGRAD_KNOBS],
-                                              *[(target, WINOGRAD_KNOBS[i % 3]) for i, target in enumerate(WITHOUT_DOT)]])
-def test_winograd_is_exact(compile, rnncc, rnnrun_of, tmp_path, target, schedule):
-    """Every case with every schedule on one target, some on the others."""
-    names = [*WINOGRAD] if target == "x86-64-v3" else some([*WINOGRAD], 2)
-    parts = [convolution(name, **WINOGRAD[name]) for name in names]
+def winograd_of(rnncc, path, *options):
+    return [text.split("_")[0] for text in schedules_of(rnncc, path, "winograd_int8", *options)]
+
+
+def check_without_dot(compile, rnncc, rnnrun_of, tmp_path, cases, target, algorithm, knobs):
+    """Every case on one target, the first ones on the others."""
+    names = [*cases] if target == "x86-64-v3" else some([*cases], 2)
+    parts = [convolution(name, **cases[name]) for name in names]
     model, feeds = merged(parts)
     due = {f"p{k}_{name}": array for k, part in enumerate(parts) for name, array in exact(*part).items()}
-    path, options = model.write(tmp_path), (f"--target={target}", f"--conv=winograd_int8,{schedule}")
-    assert len(winograd_of(rnncc, path, *options)) == len(names)
+    path, options = model.write(tmp_path), (f"--target={target}", f"--conv={algorithm},{knobs}")
+    assert len(schedules_of(rnncc, path, algorithm, *options)) == len(names)
     if target.startswith("x86"):
         assert_same(run_module(compile(path, *options), feeds, (1, 3)), due)
     else:
         assert_same(run_by(rnnrun_of(target), compile(path, *options, optimised=True), feeds, due, tmp_path), due)
+
+
+@pytest.mark.parametrize("target, knobs", [*[("x86-64-v3", knobs) for knobs in WINOGRAD_KNOBS],
+                                           *[(target, WINOGRAD_KNOBS[i % 3]) for i, target in enumerate(WITHOUT_DOT)]])
+def test_winograd_is_exact(compile, rnncc, rnnrun_of, tmp_path, target, knobs):
+    check_without_dot(compile, rnncc, rnnrun_of, tmp_path, WINOGRAD, target, "winograd_int8", knobs)
+
+
+PANELS = {
+    "pointwise of rests": dict(CASES["pointwise of rests"], n=3),  # parts begin in one image and end in the next
+    **{name: CASES[name] for name in (
+        "3x3 of i8", "pointwise", "3x3", "pointwise in steps", "u8 to i8", "weights of u8", "no bias", "row window",
+        "column window", "dilated", "dilated past the plane", "uneven pads", "a stride past the window", "a signal",
+        "largest", "largest of i8")},
+}
+PANEL_KNOBS = ["oc=1,by_groups=0,parts=1", "oc=3,by_groups=1,parts=2", "oc=4,by_groups=1,parts=16"]
+
+
+@pytest.mark.parametrize("target, knobs", [*[("x86-64-v3", knobs) for knobs in PANEL_KNOBS],
+                                           *[(target, PANEL_KNOBS[i % 3]) for i, target in enumerate(WITHOUT_DOT)]])
+def test_panels_are_exact(compile, rnncc, rnnrun_of, tmp_path, target, knobs):
+    check_without_dot(compile, rnncc, rnnrun_of, tmp_path, PANELS, target, "panel_int8", knobs)
 
 
 @pytest.mark.parametrize("most, tile", [(2**25 - 1, "4x4"), (-(2**25), "4x4"), (2**25, "2x2"), (-(2**25) - 1, "2x2")])
@@ -410,7 +434,8 @@ def test_pairs_of_small_weights_take_one_product(rnncc, tmp_path):
     found = {}
     for name in ("largest", "largest of 7 bits"):
         model, _ = convolution(name, **CASES[name])
-        done = rnncc(model.write(tmp_path), "--target=x86-64-v3", "--emit=c", "-o", tmp_path / name.replace(" ", "_"))
+        done = rnncc(model.write(tmp_path), "--target=x86-64-v3", "--conv=direct_int8", "--emit=c", "-o",
+                     tmp_path / name.replace(" ", "_"))
         assert done.returncode == 0, done.stderr
         text = "".join(path.read_text() for path in (tmp_path / name.replace(" ", "_")).rglob("*.c"))
         found[name] = "FORM = 1" in text or "vdot(sums[j][m], in, weight[j], 1)" in text

@@ -19,6 +19,7 @@ static const double CYCLES_A_SUM = 1.4; /* of a part: to start, and to store it 
 static const double UNHIDDEN = 0.15;    /* part of the shorter of computing and reading */
 static const double USABLE = 0.7;       /* share of a cache that data may fill and stay */
 static const double SPILLED = 1.2; /* so many more loads by llvm-mca, where a part of many tiles fills 16 registers */
+static const double PAIR_CYCLES = 1.3;            /* of integers: of a product and an addition, of a multiply-add's */
 static const double WEIGHT_CYCLES = 1.7;          /* of integers: to transform a vector at one point */
 enum { MAX_PART_TILES = 14, MAX_OC_VECTORS = 4 }; /* of the template */
 enum { LINE_FLOATS = 16 };
@@ -112,17 +113,19 @@ static Share share_of(const WinogradPlan *p, const WinogradLayer *l, int lanes) 
 }
 
 /* One channel of a part of m tiles. */
-static double cycles_a_channel(const Target *target, const Machine *m, const WinogradPlan *p, double tiles) {
+static double cycles_a_channel(const Target *target, const Machine *m, const WinogradPlan *p, const WinogradLayer *l,
+                               double tiles) {
   double vectors = p->oc_vectors;
   double loads = cycles_to_read(m, vectors * 4 * target->lanes, m->l1_gbps) + tiles / m->loads_per_cycle;
   if (vectors == 1 && target->reads_ahead) loads *= SPILLED;
-  return max_double(max_double(tiles * vectors / fma_per_cycle(m, target->lanes), loads), addition_cycles(target, m));
+  double products = (l->integer ? PAIR_CYCLES : 1) * tiles * vectors / fma_per_cycle(m, target->lanes);
+  return max_double(max_double(products, loads), addition_cycles(target, m));
 }
 
 static double product_seconds(const Target *target, const Machine *m, const WinogradPlan *p, const WinogradLayer *l,
                               const Share *share) {
   double parts = ceil(share->tiles / p->part_tiles), tiles = share->tiles / parts;
-  double cycles = (double)l->channels * cycles_a_channel(target, m, p, tiles) / EFFICIENCY;
+  double cycles = (double)l->channels * cycles_a_channel(target, m, p, l, tiles) / EFFICIENCY;
   cycles += CYCLES_A_SUM * tiles * p->oc_vectors;
   return (double)(share->blocks * share->groups * points_of(p)) * parts * seconds_of_cycles(m, cycles);
 }
@@ -134,7 +137,7 @@ typedef struct TransformCycles {
 } TransformCycles;
 
 static TransformCycles transform_cycles(const WinogradLayer *l, int64_t points) {
-  if (l->integer) return (TransformCycles){5, 6};
+  if (l->integer) return points == 1 ? (TransformCycles){3, 3.5} : (TransformCycles){5, 6};
   if (points > 36) return (TransformCycles){14, 12};
   return points > 16 ? (TransformCycles){8, 4} : (TransformCycles){6, 3.5};
 }
@@ -193,14 +196,16 @@ static double plan_seconds(const Target *target, const Machine *m, const Winogra
 
 /* Forms with errors within 1e-4 of the largest result; errors grow with the number of points. */
 static const WinogradForm forms[] = {
-    {4, 4, 3, 3}, {6, 6, 3, 3}, {2, 2, 3, 3}, {1, 4, 1, 3}, {4, 1, 3, 1}, {1, 2, 1, 3},
-    {2, 1, 3, 1}, {2, 2, 5, 5}, {1, 2, 1, 5}, {2, 1, 5, 1}, {1, 2, 1, 7}, {2, 1, 7, 1},
+    {4, 4, 3, 3}, {6, 6, 3, 3}, {2, 2, 3, 3}, {1, 4, 1, 3}, {4, 1, 3, 1}, {1, 2, 1, 3}, {2, 1, 3, 1},
+    {2, 2, 5, 5}, {1, 2, 1, 5}, {2, 1, 5, 1}, {1, 2, 1, 7}, {2, 1, 7, 1}, {1, 1, 1, 1}, /* of integers:
+                                                                                           templates/conv_panel_int8.c
+                                                                                         */
 };
 enum { FORMS = sizeof forms / sizeof *forms };
 
 bool winograd_has_window(int64_t taps_h, int64_t taps_w) {
   for (int i = 0; i < FORMS; i++)
-    if (forms[i].taps_h == taps_h && forms[i].taps_w == taps_w) return true;
+    if (forms[i].taps_h == taps_h && forms[i].taps_w == taps_w) return winograd_points(&forms[i]) > 1;
   return false;
 }
 

@@ -19,7 +19,8 @@ enum { MAX_PARTS = 4 }; /* of a block: its transformed input should stay in L2, 
 enum { MAX_INTEGER_PARTS = 16 };
 
 /* One group of a convolution. Of integers (templates/conv_winograd_int8.c) two channels take a channel's place: a
- * lane's four bytes hold two numbers of 16 bits. */
+ * lane's four bytes hold two numbers of 16 bits. A window of one tap stands for panels (templates/conv_panel_int8.c),
+ * whose channels are those of all taps. */
 typedef struct WinogradLayer {
   int64_t images, out_h, out_w; /* at the dims' optimum */
   bool tiles_known;             /* they are constant */
