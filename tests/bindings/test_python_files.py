@@ -217,6 +217,14 @@ def test_where_llvm_is_missing_it_says_what_to_install(by_this_rnncc, monkeypatc
         rnncc.compile(DIGITS)
 
 
+def test_where_libc_is_older_it_says_so(monkeypatch, tmp_path):
+    """In the loader's words, which ends such a program with 1."""
+    loader = "rnncc: /lib/libc.so.6: version `GLIBC_2.99' not found (required by rnncc)"
+    monkeypatch.setenv("RNNCC", program(tmp_path / "rnncc", f"cat >&2 <<'END'\n{loader}\nEND\nexit 1"))
+    with pytest.raises(rnncc.ToolchainError, match="(?s)GLIBC_2.99.*built on a machine with a newer libc; tools/wheel makes"):
+        rnncc.compile(DIGITS)
+
+
 @pytest.mark.parametrize("absent, words", [
     ("templates", "templates/[a-z_]+.c: error: cannot read this file of rnncc's own: No such file or directory; install"),
     ("templates/simd/simd.h", "templates/.*'simd/simd.h' file not found, which is rnncc's own.*install that again, whole"),

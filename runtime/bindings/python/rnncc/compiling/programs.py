@@ -16,6 +16,8 @@ NO_LIBRARY = 127  # of the dynamic loader
 LLVM = ("rnncc needs LLVM 19 of the system: libclang, clang and lld (Debian: apt-get install libclang1-19 clang-19 "
         "lld-19)")
 
+OLDER = "this rnncc was built on a machine with a newer libc; tools/wheel makes a wheel for this one from the sources"
+
 
 def find(name: str) -> str:
     """$RNNCC or $RNNRUN, else the wheel's, else the one on the PATH."""
@@ -41,6 +43,8 @@ def run(name: str, words: List[str]) -> "subprocess.CompletedProcess[str]":
         raise ToolchainError(f"cannot run {name}: {error}") from error
     if done.returncode == NO_LIBRARY and "shared libraries" in done.stderr:
         raise ToolchainError(f"{done.stderr.strip()}\n{LLVM}")
+    if done.returncode and "version `GLIBC_" in done.stderr:
+        raise ToolchainError(f"{done.stderr.strip()}\n{OLDER}")
     return done
 
 
