@@ -87,11 +87,11 @@ SIMD_FUNCTION vec narrow_load(int type, const float *p, int64_t i, int v) {
 /* ---- sums of unscaled elements ---- */
 
 /* Step i of the words at p, which is step k of A. With several rows the registers are full of sums, so words are loaded
- * again for each step. */
+ * again for each step: from addresses that the compiler does not know to be the same. */
 SIMD_FUNCTION void narrow_step(int type, PanelRow *sums, int rows, int vectors, const float *const *at, int64_t k,
                                int64_t a_depth, const float *p, int64_t i) {
   PanelRow b;
-  if (rows > 1 && narrow_steps(type) > 1) p = vapart(p);
+  if (rows > 1 && narrow_steps(type) > 1) p = vapart(p + i) - i;
 #pragma clang loop unroll(full)
   for (int v = 0; v < vectors; v++) b[v] = narrow_load(type, p, i, v);
 #pragma clang loop unroll(full)

@@ -32,17 +32,31 @@ def package():
 
 
 @pytest.fixture(scope="module")
-def say(rnnrun, compile, tmp_path_factory):
+def models(tmp_path_factory):
     from pretrained import g2p
     folder = tmp_path_factory.mktemp("g2p")
     g2p.main(folder)
-    modules = [compile(folder / f"g2p_{part}.json") for part in ("encoder", "decoder")]
+    return [folder / f"g2p_{part}.json" for part in ("encoder", "decoder")]
 
-    def run(beam, words, *more, **options):
-        return subprocess.run([rnnrun.path.parent / "g2p", *modules, str(beam), *more], input="\n".join(words),
-                              capture_output=True, text=True, timeout=60, **options)
 
-    return run
+@pytest.fixture(scope="module")
+def say_in(rnnrun, compile, models):
+    """say_in(options of rnncc) -> say(beam, words)."""
+    def compiled(*given):
+        modules = [compile(model, *given) for model in models]
+
+        def run(beam, words, *more, **options):
+            return subprocess.run([rnnrun.path.parent / "g2p", *modules, str(beam), *more], input="\n".join(words),
+                                  capture_output=True, text=True, timeout=60, **options)
+
+        return run
+
+    return compiled
+
+
+@pytest.fixture(scope="module")
+def say(say_in):
+    return say_in()
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +85,14 @@ def beam_search(package, word, width):
             break
     found = growing[0] if growing and growing[0][0] > ended[0] else ended
     return [package.idx2p[phoneme] for phoneme in found[1]]
+
+
+@pytest.mark.parametrize("precision, part", [("f16", 0.999), ("bf16", 0.995), ("int8:32", 0.98)])
+def test_weights_of_fewer_bits_say_the_same_of_most_words(say, say_in, words, precision, part):
+    """Words whose phonemes are all the same. A phoneme that is nearly another becomes that one."""
+    wide, narrow = (one(1, words).stdout.splitlines() for one in (say, say_in(f"--precision={precision}")))
+    assert len(wide) == len(narrow) == WORDS
+    assert sum(a == b for a, b in zip(wide, narrow)) >= part * WORDS
 
 
 def test_greedy_decoding_says_what_the_package_says(say, package, words):
