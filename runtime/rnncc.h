@@ -3,11 +3,33 @@
  * The ABI of a compiled module: the one header an application needs.
  *
  * A module is a shared object with one exported symbol, rnncc_module_query. It returns a table of functions, or NULL
- * and a reason. Nothing here allocates behind the caller's back except model_create and context_create (without
- * caller memory); nothing prints, exits or raises a signal.
+ * and a reason. Nothing here allocates behind the caller's back except model_create, pool_create and context_create
+ * (without caller memory); nothing prints, exits or raises a signal.
  *
  * A model is immutable and may be shared between threads. A context is one stream of runs with its states and working
- * memory; one thread at a time may use it.
+ * memory; one thread at a time may use it, and it may go from thread to thread.
+ *
+ *   threads       run() returns when the outputs are there; to go on meanwhile, call it from a thread of your own. It
+ *                 shares its work with the model's workers, if these are free. If another run has them, it is done by
+ *                 its caller's thread alone, or waits, as options.waits says. Results are the same, bit for bit.
+ *   real time     run() allocates nothing and takes no lock that another run holds while it computes; on a model of one
+ *                 thread it makes no system call. Of options.waits the caller waits for other runs.
+ *   numbers       denormals are taken and written as zero, rounding is to nearest, no exception traps: on the threads
+ *                 of a run while it lasts. The caller's mode is as it was when run() returns.
+ *   stack         64 KiB of the caller's stack are room for a call. Workers have 1 MiB each.
+ *   unloading     dlclose() after all models and contexts are destroyed, and pools that the module made: then nothing
+ *                 is left of it, no thread, no memory and no handler. Before, the workers' code would go away under
+ *                 them, and the process crashes.
+ *   fork          in the child there are no workers: runs are their callers' alone, wait for nobody, and give the same
+ *                 results; contexts, models and pools may be destroyed. Of a context that another thread of the parent
+ *                 was using, only destroying is left.
+ *   signals       workers block all but those that their own instructions raise, and the profiler's. A handler may
+ *                 interrupt run(), but must neither jump out of it nor use the same context.
+ *   cancellation  run() has no cancellation point: a thread that is cancelled ends after it. Where asynchronous
+ *                 cancellation is enabled run() may not be called: the workers would stay taken for ever. Destroying
+ *                 joins threads, which is a cancellation point, after which nobody else can: disable it there. Workers
+ *                 are not to be cancelled.
+ *   limits        8 axes a tensor, 1,024 threads a pool; a tensor's bytes are those of size_t.
  */
 #ifndef RNNCC_H
 #define RNNCC_H
@@ -178,7 +200,7 @@ typedef struct rnncc_options {
   /* NULL: workers of its own. Else a model of this module, of any of its networks, whose workers the new one has, too:
    * the fields from threads to steer_threads are then that model's. The workers end with the last model that has them.
    * They are one run's at a time: a run that finds them busy, with a run of any of these models, is done by its
-   * caller's thread alone, with the same results. It waits for none, and none waits for it. */
+   * caller's thread alone, with the same results, unless it `waits`. */
   rnncc_model *pool_of;
   /* 0: a run of little work, for which the workers would wait longer than they compute, is done by its caller's thread
    * alone; rnncc has weighed that for the threads that it planned for. Not 0: the workers share every run. The results

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* How much of its caller's stack a run takes: stack_need MODULE... prints "BYTES NETWORK" for each network. The stack
+ * is painted before a run at all dims' maxima, and looked at after. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "rnncc_loader.h"
+
+enum { STACK = 1 << 20, PAINT = 0x5a, MOST = 16 };
+
+typedef struct Call {
+  const rnncc_api *api;
+  rnncc_context *context;
+  rnncc_tensor inputs[MOST], outputs[MOST];
+  rnncc_status status;
+} Call;
+
+static rnncc_tensor tensor_of(const rnncc_tensor_info *info) {
+  rnncc_tensor it = {.struct_size = sizeof it, .dtype = info->dtype, .rank = info->rank};
+  it.bytes = rnncc_dtype_size(info->dtype);
+  for (int axis = 0; axis < info->rank; axis++) {
+    it.shape[axis] = info->max_shape[axis];
+    it.bytes *= (size_t)it.shape[axis];
+  }
+  it.data = calloc(1, it.bytes + 1);
+  return it;
+}
+
+static void *run(void *arg) {
+  Call *call = arg;
+  call->status = call->api->run(call->context, call->inputs, (size_t)call->api->info->n_inputs, call->outputs,
+                                (size_t)call->api->info->n_outputs);
+  return NULL;
+}
+
+/* Of a thread that runs it on a stack of this memory. */
+static size_t bytes_touched(unsigned char *stack, void *(*function)(void *), void *arg) {
+  pthread_attr_t attributes;
+  pthread_t thread;
+  size_t untouched = 0;
+  memset(stack, PAINT, STACK);
+  pthread_attr_init(&attributes);
+  pthread_attr_setstack(&attributes, stack, STACK);
+  if (pthread_create(&thread, &attributes, function, arg)) exit(3);
+  pthread_join(thread, NULL);
+  while (untouched < STACK && stack[untouched] == PAINT) untouched++;
+  return STACK - untouched;
+}
+
+static void *nothing(void *arg) { return arg; }
+
+static int measure(const rnncc_api *api, unsigned char *stack) {
+  Call call = {.api = api};
+  rnncc_options options = {.struct_size = sizeof options, .threads = 1};
+  rnncc_model *model;
+  if (api->info->n_inputs > MOST || api->info->n_outputs > MOST) return 4;
+  for (int i = 0; i < api->info->n_inputs; i++) call.inputs[i] = tensor_of(rnncc_input_at(api->info, i));
+  for (int i = 0; i < api->info->n_outputs; i++) call.outputs[i] = tensor_of(rnncc_output_at(api->info, i));
+  if (api->model_create(&options, &model, NULL) || api->context_create(model, NULL, 0, &call.context, NULL)) return 5;
+  size_t idle = bytes_touched(stack, nothing, NULL), used = bytes_touched(stack, run, &call);
+  if (call.status) fprintf(stderr, "%s: %s\n", api->info->name, api->last_error(call.context));
+  printf("%zu %s\n", used > idle ? used - idle : 0, api->info->name);
+  return call.status != RNNCC_OK;
+}
+
+int main(int argc, char **argv) {
+  char error[512];
+  unsigned char *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  for (int i = 1; i < argc; i++) {
+    rnncc_library library;
+    if (rnncc_load(argv[i], &library, error, sizeof error)) return puts(error), 2;
+    for (int k = 0; k < library.api->n_networks; k++)
+      if (measure(library.api->networks[k], stack)) return 1;
+  }
+  return stack == MAP_FAILED;
+}
