@@ -52,6 +52,10 @@ static void inspect(Compilation *c) {
     run_steps(c, LAST_PROGRAM_STEP);
     for (int i = 0; i < c->n_branches; i++) inspect_module(c->options, c->branches[i].program);
     break;
+  case EXPLAIN_VERDICT:
+    run_steps(c, LAST_PROGRAM_STEP);
+    for (int i = 0; i < c->n_branches; i++) inspect_verdict(c->options, c->branches[i].program);
+    break;
   case EXPLAIN_RNN:
   case EXPLAIN_CONV:
   case EXPLAIN_LAYOUT:

@@ -134,6 +134,17 @@ static const char *take_memory(void *into, const char *value) {
   return value && !*value ? "a path" : NULL;
 }
 
+static const char *take_explain(void *into, const char *value) {
+  static const char *const words[] = {
+      [EXPLAIN_RNN] = "rnn", [EXPLAIN_CONV] = "conv", [EXPLAIN_LAYOUT] = "layout", [EXPLAIN_INT8] = "int8"};
+  Options *options = into;
+  options->explain = EXPLAIN_VERDICT;
+  if (!value) return NULL;
+  for (int i = EXPLAIN_RNN; i <= EXPLAIN_INT8; i++)
+    if (!strcmp(value, words[i])) return options->explain = (Explain)i, NULL;
+  return "rnn, conv, layout or int8";
+}
+
 static const char *take_only(void *into, const char *value) {
   Options *options = into;
   options->tune_conv = !strcmp(value, "conv");

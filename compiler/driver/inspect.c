@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "driver/verdict.h"
 #include "ir/bodies.h"
 #include "ir/family.h"
 #include "kernels/conv/explain.h"
@@ -128,6 +129,12 @@ void inspect_module(const Options *options, Program *program) {
   if (!options->memory_picture) return;
   Text picture = draw_memory(program);
   file_write(program->arena, options->memory_picture, picture.data, picture.length);
+}
+
+void inspect_verdict(const Options *options, const Program *program) {
+  Text text = verdict_of(program);
+  print_heading(options, program->graph);
+  fwrite(text.data, 1, text.length, stdout);
 }
 
 /* ---- choices ---- */

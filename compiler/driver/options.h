@@ -36,7 +36,7 @@ typedef enum EmitKind {
 
 typedef enum Profile { PROFILE_FULL, PROFILE_EDGE } Profile;
 
-typedef enum Explain { EXPLAIN_NOTHING, EXPLAIN_RNN, EXPLAIN_CONV, EXPLAIN_LAYOUT, EXPLAIN_INT8 } Explain;
+typedef enum Explain { EXPLAIN_NOTHING, EXPLAIN_VERDICT, EXPLAIN_RNN, EXPLAIN_CONV, EXPLAIN_LAYOUT, EXPLAIN_INT8 } Explain;
 
 /* A target to compile for, and the machine planned for. */
 typedef struct PlannedTarget {

@@ -72,6 +72,7 @@ static void measure_target(const Target *target, Machine *m) {
   const char *isa = target->isa;
   keep_better(&m->ghz, speed_clock(isa, m->cores));
   keep_better(&m->gflops, speed_multiply_add(isa, m->cores));
+  keep_better(&m->int8_gflops, speed_dot_products(isa, m->cores));
   keep_better(&m->l1_gbps, speed_read(isa, m->cores, (size_t)m->l1_bytes / 2, false));
   keep_better(&m->l2_gbps, speed_read(isa, m->cores, (size_t)m->l2_bytes / 2, false));
   keep_better(&m->l3_gbps, speed_read(isa, m->cores, (size_t)bytes_in_l3(m), false));

@@ -87,6 +87,7 @@ Machine machine_of(const Target *target, bool native, int threads) {
     find_speeds(&machine, target);
     machine.cores = cpu_limit_threads();
   }
+  machine.int8_gflops = (target->has_dot ? 4 : 1) * machine.gflops;
   if (threads > 0) machine.cores = threads;
   return machine;
 }

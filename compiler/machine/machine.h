@@ -16,6 +16,7 @@ typedef struct Machine {
   int cores;                                   /* maximum of threads */
   int64_t l1_bytes, l2_bytes, l3_bytes;        /* of a core, of a core, of all cores */
   double gflops;                               /* f32 of one core, a fused multiply-add being two */
+  double int8_gflops;                          /* of exact products of 8-bit integers, by all that the CPU has */
   double l1_gbps, l2_gbps, l3_gbps, dram_gbps; /* read by one core while all cores read */
   double ghz;
   double barrier_ns;                   /* a barrier of two cores, and one cache line from the other */
@@ -23,6 +24,11 @@ typedef struct Machine {
 } Machine;
 
 /* native: with this machine's caches and cores. threads: maximum; 0: all. */
+/* Of exact products of 8-bit integers, by what the target has: without dot products as many as of floats. */
+static inline double machine_int8_gflops(const Machine *machine, const Target *target) {
+  return target->has_dot ? machine->int8_gflops : machine->gflops;
+}
+
 Machine machine_of(const Target *target, bool native, int threads);
 
 #endif

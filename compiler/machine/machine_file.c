@@ -36,6 +36,7 @@ static const struct Speed {
     {"l3_gbps", offsetof(Machine, l3_gbps), 0.01, 1e5, false},
     {"dram_gbps", offsetof(Machine, dram_gbps), 0.001, 1e5, false},
     {"barrier_ns", offsetof(Machine, barrier_ns), 1, 1e6, false},
+    {"int8_gflops", offsetof(Machine, int8_gflops), 0.01, 1e6, true},
     {"fma_latency", offsetof(Machine, fma_latency), 1, 100, true},
     {"loads_per_cycle", offsetof(Machine, loads_per_cycle), 0.1, 100, true},
 };

@@ -10,12 +10,12 @@ void machines_print(const MachineFile *file) {
   const Machine *any = &file->machines[0];
   printf("%s; %d core%s, L1 %lld KB, L2 %lld KB, L3 %lld KB\n", file->cpu, any->cores, any->cores == 1 ? "" : "s",
          (long long)any->l1_bytes >> 10, (long long)any->l2_bytes >> 10, (long long)any->l3_bytes >> 10);
-  printf("%-24s %6s %9s %9s %9s %9s %9s %9s\n", "target", "GHz", "GFLOP/s", "L1 GB/s", "L2 GB/s", "L3 GB/s", "RAM GB/s",
-         "meet ns");
+  printf("%-24s %6s %9s %9s %9s %9s %9s %9s %9s\n", "target", "GHz", "GFLOP/s", "int8", "L1 GB/s", "L2 GB/s", "L3 GB/s",
+         "RAM GB/s", "meet ns");
   for (int i = 0; i < file->count; i++) {
     const Machine *m = &file->machines[i];
-    printf("%-24s %6.2f %9.1f %9.1f %9.1f %9.1f %9.1f %9.0f\n", file->targets[i]->name, m->ghz, m->gflops, m->l1_gbps,
-           m->l2_gbps, m->l3_gbps, m->dram_gbps, m->barrier_ns);
+    printf("%-24s %6.2f %9.1f %9.1f %9.1f %9.1f %9.1f %9.1f %9.0f\n", file->targets[i]->name, m->ghz, m->gflops,
+           m->int8_gflops, m->l1_gbps, m->l2_gbps, m->l3_gbps, m->dram_gbps, m->barrier_ns);
   }
 }
 
