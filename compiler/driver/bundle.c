@@ -80,6 +80,8 @@ void bundle_check(const Options *options) {
   bool inspects = options->verb == VERB_INSPECT;
   if (inspects && options->memory_picture && options->n_models > 1)
     REFUSE("--memory=FILE: expected one network, found %d", options->n_models);
+  if (inspects && options->html && options->n_models > 1)
+    REFUSE("--html: expected one network, found %d", options->n_models);
   if (inspects) return;
   if (!options->output) REFUSE("expected -o PATH, found none");
   bool to_stdout = !strcmp(options->output, "-");

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "driver/inspect_page.h"
 #include "driver/verdict.h"
 #include "ir/bodies.h"
 #include "ir/family.h"
@@ -111,6 +112,10 @@ static void print_memory(Arena *arena, const MemoryPlan *plan) {
          (long long)plan->lower_bound, plan->lower_bound ? (double)plan->arena_bytes / (double)plan->lower_bound : 1.0);
 }
 
+static void write_text(const Program *program, const char *path, Text text) {
+  file_write(program->arena, path, text.data, text.length);
+}
+
 void inspect_module(const Options *options, Program *program) {
   const Graph *graph = program->graph;
   print_heading(options, graph);
@@ -126,9 +131,8 @@ void inspect_module(const Options *options, Program *program) {
   printf("%-8s %lld bytes a context\n", "arena", (long long)program->arena_bytes);
   print_calls(program);
   if (options->memory) print_memory(program->arena, program->plan);
-  if (!options->memory_picture) return;
-  Text picture = draw_memory(program);
-  file_write(program->arena, options->memory_picture, picture.data, picture.length);
+  if (options->memory_picture) write_text(program, options->memory_picture, draw_memory(program));
+  if (options->html) write_text(program, options->html, inspect_page(program));
 }
 
 void inspect_verdict(const Options *options, const Program *program) {

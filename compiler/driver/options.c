@@ -81,6 +81,7 @@ static void check_one_target(const Options *options) {
                     : options->profile == PROFILE_EDGE ? "--profile=edge"
                     : options->emit == EMIT_DOT        ? "--emit=dot"
                     : options->memory_picture          ? "--memory=FILE"
+                    : options->html                    ? "--html"
                                                        : NULL;
   if (one) REFUSE("%s: expected one target, found %d", one, options->n_targets);
 }

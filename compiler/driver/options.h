@@ -36,7 +36,14 @@ typedef enum EmitKind {
 
 typedef enum Profile { PROFILE_FULL, PROFILE_EDGE } Profile;
 
-typedef enum Explain { EXPLAIN_NOTHING, EXPLAIN_VERDICT, EXPLAIN_RNN, EXPLAIN_CONV, EXPLAIN_LAYOUT, EXPLAIN_INT8 } Explain;
+typedef enum Explain {
+  EXPLAIN_NOTHING,
+  EXPLAIN_VERDICT,
+  EXPLAIN_RNN,
+  EXPLAIN_CONV,
+  EXPLAIN_LAYOUT,
+  EXPLAIN_INT8
+} Explain;
 
 /* A target to compile for, and the machine planned for. */
 typedef struct PlannedTarget {
@@ -87,6 +94,7 @@ typedef struct Options {
   const char *dump_after;     /* a step's name, NULL: none */
   const char *depfile;        /* where to write what the output depends on, NULL: nowhere */
   const char *memory_picture; /* where to draw the memory plan, NULL: nowhere */
+  const char *html;           /* inspect: where to write a page, NULL: nowhere */
   bool verify_each, time_passes, memory, verbose;
   Explain explain;     /* inspect: which choices */
   int threads;         /* to plan for; 0: as many as the machine has */

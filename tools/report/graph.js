@@ -26,7 +26,7 @@ function graphChart(model, weights) {
     }
     for (const id of step.writes) {
       writer.set(id, node);
-      if (values.get(id).where === "output") end(id, "output").links.add(node);
+      if (values.get(id).where === "output" || values.get(id).last === model.end) end(id, "output").links.add(node);
     }
   });
   nodes.forEach((node) => { for (const before of node.before) node.rank = Math.max(node.rank, nodes[before].rank + 1); });

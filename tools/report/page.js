@@ -1,5 +1,5 @@
 // Fills the sections that the page has. Colours stand for time: what was measured, or else what is predicted.
-const weights = data.profile ? data.profile.kernels.map((kernel) => kernel.median) : data.model ? data.model.steps.map((step) => step.predicted) : [];
+const weights = data.profile ? data.profile.kernels.map((kernel) => kernel.median) : data.predicted;
 if (data.profile) {
   fill("roofline", rooflineChart(data.profile));
   const zoom = document.getElementById("zoom"), place = document.getElementById("flame");
