@@ -103,9 +103,13 @@ void expand_qlinear_pool(const Formula *f, const Node *node, Value **results) {
   Value *x = in_floats(f, node, 0);
   int n = 0;
   for (int i = 0; i < node->n_attributes; i++)
-    if (node->attributes[i].id != ATTR_channels_last) own[n++] = node->attributes[i];
+    if (node->attributes[i].id != ATTR_channels_last && node->attributes[i].id != ATTR_rounds_first)
+      own[n++] = node->attributes[i];
   Value *mean = build_op(f, OP_AveragePool, 1, &x, 1, n, own)->outputs[0];
-  results[0] = rounded_last(f, node, over(f, mean, node->inputs[3]), node_input(node, 4));
+  if (node_int(node, ATTR_rounds_first))
+    results[0] = as_result(f, node, mean, 3);
+  else
+    results[0] = rounded_last(f, node, over(f, mean, node->inputs[3]), node_input(node, 4));
 }
 
 static bool same_number(const Value *a, const Value *b) {

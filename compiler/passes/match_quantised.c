@@ -184,10 +184,10 @@ static bool read_around(const Match *match, const Node *node, Operand *x, Quanti
   return *quantize && y->dtype == x->how.dtype;
 }
 
-static Node *build_pool(const Builder *f, OpKind op, const Operand *x, const Quantisation *y, const Node *attributes) {
+static Node *build_pool(const Builder *f, OpKind op, const Operand *x, const Quantisation *y, int n_attributes,
+                        const Attribute *attributes) {
   Value *const inputs[] = {x->numbers, x->how.scale, zero_of(f, &x->how), y->scale, zero_of(f, y)};
-  return build_op(f, op, 5, inputs, 1, attributes ? attributes->n_attributes : 0,
-                  attributes ? attributes->attributes : NULL);
+  return build_op(f, op, 5, inputs, 1, n_attributes, attributes);
 }
 
 static bool match_average_pool(Match *match, const Builder *f, const Node *node) {
@@ -195,7 +195,11 @@ static bool match_average_pool(Match *match, const Builder *f, const Node *node)
   Quantisation y;
   Node *quantize;
   if (!read_around(match, node, &x, &y, &quantize)) return false;
-  return replace_with_numbers(match, build_pool(f, OP_QLinearAveragePool, &x, &y, node), quantize);
+  int n = node->n_attributes;
+  Attribute *attributes = ARENA_ARRAY(f->graph->arena, Attribute, n + 1);
+  for (int i = 0; i < n; i++) attributes[i] = node->attributes[i];
+  attributes[n] = attribute_int(ATTR_rounds_first, 1);
+  return replace_with_numbers(match, build_pool(f, OP_QLinearAveragePool, &x, &y, n + 1, attributes), quantize);
 }
 
 static bool match_global_pool(Match *match, const Builder *f, const Node *node) {
@@ -203,7 +207,7 @@ static bool match_global_pool(Match *match, const Builder *f, const Node *node) 
   Quantisation y;
   Node *quantize;
   if (!read_around(match, node, &x, &y, &quantize)) return false;
-  return replace_with_numbers(match, build_pool(f, OP_QLinearGlobalAveragePool, &x, &y, NULL), quantize);
+  return replace_with_numbers(match, build_pool(f, OP_QLinearGlobalAveragePool, &x, &y, 0, NULL), quantize);
 }
 
 /* Is it the mean of all pixels of images: axes 2.. of N, C, ...? */
@@ -220,7 +224,7 @@ static bool match_mean(Match *match, const Builder *f, const Node *node) {
   Quantisation y;
   Node *quantize;
   if (!read_around(match, node, &x, &y, &quantize) || !is_mean_of_pixels(f->graph, node)) return false;
-  Value *mean = build_pool(f, OP_QLinearGlobalAveragePool, &x, &y, NULL)->outputs[0], *result = quantize->outputs[0];
+  Value *mean = build_pool(f, OP_QLinearGlobalAveragePool, &x, &y, 0, NULL)->outputs[0], *result = quantize->outputs[0];
   return replace_with_numbers(match, build_reshape(f, mean, result->rank, result->shape)->producer, quantize);
 }
 

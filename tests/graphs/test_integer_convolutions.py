@@ -364,6 +364,20 @@ def test_halves_go_where_quantize_linear_puts_them(rnncc, compile, tmp_path):
     assert_same(run_module(compile(path), {**feeds, "r": r}), {z: expected})
 
 
+def test_means_of_quantised_pairs_round_before_the_zero_point(compile, tmp_path):
+    """DequantizeLinear, AveragePool and QuantizeLinear: halves, and a zero point that is odd."""
+    x = numbers(numpy.random.default_rng(1), "u8", (1, 20, 6, 8), False)
+    model = Model()
+    one, three = model.constant(numpy.float32(1)), model.constant(numpy.uint8(3))
+    real = model.node("DequantizeLinear", [model.input("x", "u8", list(x.shape)), one, three])
+    mean = model.node("AveragePool", [real], kernel_shape=[1, 2], strides=[1, 2])
+    model.output(model.node("QuantizeLinear", [mean, one, model.constant(numpy.uint8(5))]))
+    halves = x.reshape(1, 20, 6, 4, 2).astype(numpy.int64).sum(-1) / 2 - 3
+    assert (halves % 1 == .5).any()
+    expected = numpy.clip(numpy.rint(halves) + 5, 0, 255).astype(numpy.uint8)
+    assert_same(run_module(compile(model.write(tmp_path)), {"x": x}), {model.outputs[0]: expected})
+
+
 def test_a_residual_costs_no_kernel(rnncc, tmp_path):
     model, feeds = convolution("3x3", **CASES["3x3"])
     conv, = model.nodes
