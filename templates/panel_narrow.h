@@ -116,6 +116,11 @@ SIMD_FUNCTION void narrow_sums(int type, PanelRow *sums, int rows, int vectors, 
 #pragma clang loop unroll_count(DEPTH_STEPS)
   for (int64_t k = 0; k < whole; k += steps) {
     const float *p = panel + narrow_floats(type, k, vectors);
+    if (rows > 1 && steps > 2) { /* eight steps of all heights of blocks would be most of a small module */
+#pragma clang loop unroll(disable)
+      for (int i = 0; i < steps; i++) narrow_step(type, sums, rows, vectors, at, k, a_depth, p, i);
+      continue;
+    }
 #pragma clang loop unroll(full)
     for (int i = 0; i < steps; i++) narrow_step(type, sums, rows, vectors, at, k, a_depth, p, i);
   }
