@@ -223,7 +223,8 @@ SIMD_FUNCTION void row_group(const Gemm *g, int64_t panel, int panels) {
 #pragma clang loop unroll(full)
       for (int v = 0; v < VECTORS; v++)
         sums[p][v] = vdot(sums[p][v], x, vdot_load(w + p * stride + v * LANES * DOT), FORM);
-    if (B_ZERO) row_sum = vdot(row_sum, x, vint_set(bytes == DOT ? 0x01010101 : 0x01010101 >> 8 * (DOT - TAIL)), FORM);
+    if (B_ZERO)
+      row_sum = vdot(row_sum, x, vint_set(bytes == DOT ? 0x01010101 : TAIL ? 0x01010101 >> 8 * (DOT - TAIL) : 0), FORM);
   }
 #pragma clang loop unroll(full)
   for (int p = 0; p < panels; p++)

@@ -2,6 +2,7 @@
 #include <clang-c/Index.h>
 
 #include "emit/unit.h"
+#include "machine/targets.h"
 #include "template/template_ast.h"
 
 enum { MAX_ARGUMENTS = 64 };
@@ -27,7 +28,11 @@ static bool tell(Arena *arena, const Unit *unit, CXDiagnostic diagnostic) {
   return severity >= CXDiagnostic_Error;
 }
 
+/* libclang is rnncc's own, and older perhaps than the clang of $RNNCC_CLANG. */
+static bool knows_options(const Target *target) { return target->oldest_clang <= RNNCC_LLVM; }
+
 void check_unit(Arena *arena, const Unit *unit, const char *folder, const char *const *clang_args) {
+  if (!knows_options(unit->program->graph->config->target)) return;
   const char *arguments[MAX_ARGUMENTS];
   int count = 0;
   for (; clang_args[count]; count++) {

@@ -250,6 +250,12 @@ static void check_libc(Arena *arena, const Build *build) {
       triple, triple);
 }
 
+/* Why clang has failed, where it is not what it says of the unit: its age, or what is not installed. */
+static void check_clang(Arena *arena, const Build *build) {
+  clang_check_version(arena, build->target->oldest_clang);
+  check_libc(arena, build);
+}
+
 static const Target *target_of(const Unit *unit) { return unit->program->graph->config->target; }
 
 /* A line that clang complains of is some node's: libclang finds it. */
@@ -271,7 +277,7 @@ static void compile_sources(Arena *arena, const Units *units, const char *folder
   if (with_runtime)
     compilers[count++] = (Process){.argv = compile_command(arena, build, runtime_source, NULL), .folder = folder};
   run(arena, compilers, count, build);
-  if (compilers[0].outcome == PROCESS_FAILED) check_libc(arena, build);
+  if (compilers[0].outcome == PROCESS_FAILED) check_clang(arena, build);
   for (int i = 0; i < units->count; i++) check_if_told(arena, units->list[i], folder, build, &compilers[i]);
   stop_on_failure(compilers, count, build->seconds);
 }

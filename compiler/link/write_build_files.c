@@ -53,7 +53,7 @@ static Text makefile(Arena *arena, const Units *units, const Build *build) {
   Text text = text_new(arena);
   text_add(&text,
            "# Builds with no rnncc at hand, by clang or gcc: make, make CC=gcc; the static library: make lib%s.a\n"
-           "CC = clang-19\n",
+           "CC = " RNNCC_CLANG_NAME "\n",
            build->name);
   for (int i = 0; i < units->count; i++) {
     const Unit *unit = units->list[i];
@@ -99,7 +99,7 @@ static Text cmake_lists(Arena *arena, const Units *units, const Build *build) {
   Text text = text_new(arena);
   text_add(&text,
            "# Builds the module and the static library with no rnncc at hand:\n"
-           "# cmake -B build -DCMAKE_C_COMPILER=clang-19 && cmake --build build\n"
+           "# cmake -B build -DCMAKE_C_COMPILER=" RNNCC_CLANG_NAME " && cmake --build build\n"
            "cmake_minimum_required(VERSION 3.16)\nproject(%s C)\n\n",
            name);
   for (int i = 0; i < units->count; i++) {

@@ -9,8 +9,6 @@
 #include <string.h>
 
 #include "support/clang_program.h"
-#include "support/diagnostics.h"
-#include "support/process.h"
 #include "support/text.h"
 
 bool is_linux_triple(const char *name) {
@@ -19,19 +17,6 @@ bool is_linux_triple(const char *name) {
 }
 
 /* ---- what clang says ---- */
-
-/* NULL if it does not know the triple. */
-static const char *predefined(Arena *arena, const char *triple) {
-  const double seconds = 60;
-  const char *clang = clang_program(), *given = arena_format(arena, "--target=%s", triple);
-  const char *const argv[] = {clang, given, "-E", "-dM", "-x", "c", "/dev/null", NULL};
-  Process process = {.argv = argv, .folder = "."};
-  if (process_run_all(arena, &process, 1, 1, seconds)) return process.output;
-  if (process.outcome == PROCESS_NOT_FOUND) fatal_at(LOCATION_FILE(clang), EXIT_ENVIRONMENT, "%s", clang_missing);
-  if (process.outcome == PROCESS_NOT_STARTED)
-    fatal_at(LOCATION_FILE(clang), EXIT_ENVIRONMENT, "cannot be started: %s", process.output);
-  return NULL;
-}
 
 static bool defines(const char *macros, const char *line) { return strstr(macros, line); }
 
@@ -71,7 +56,7 @@ static const char *lacking(const char *macros) {
 }
 
 const Target *portable_target(Arena *arena, const char *triple, const char **expected) {
-  const char *macros = predefined(arena, triple);
+  const char *macros = clang_macros(arena, triple);
   if ((*expected = lacking(macros))) return NULL;
   bool x87 = defines(macros, "#define __i386__ ");
   int count = registers_of(macros);

@@ -16,6 +16,7 @@ typedef struct Target {
   const char *isa;               /* "avx512"; also the vocabulary: templates/simd/<isa>.h */
   const char *triple;            /* "x86_64-linux-gnu" */
   const char *const *clang_args; /* features, explicit; NULL-terminated */
+  int oldest_clang;              /* that knows them; 0: each that serves any target */
   int lanes;                     /* f32 in a vector */
   int vector_registers;
   int kept_registers;    /* of them, in convolutions: clang copies sums, and loads ahead */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,7 +24,8 @@ const char *data_directory(Arena *arena) {
   const char *given = getenv("RNNCC_DATA");
   if (given && *given) return given;
   const char *installed = beside_program(arena);
-  return installed && access(installed, R_OK) == 0 ? installed : RNNCC_SOURCE_DATA;
+  bool is_build = access(RNNCC_SOURCE_DATA, R_OK) == 0; /* else an install, perhaps a broken one */
+  return installed && (access(installed, R_OK) == 0 || !is_build) ? installed : RNNCC_SOURCE_DATA;
 }
 
 const char *data_file(Arena *arena, const char *name) {

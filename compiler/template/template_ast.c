@@ -230,10 +230,20 @@ static void stop_on_diagnostics(Arena *arena, const TemplateAst *ast) {
   }
 }
 
+/* What templates include is parsed once and kept in memory. libclang before 17 would keep it in a file, which stays
+ * there where rnncc is stopped; so it parses all for each template. */
+#if CINDEX_VERSION_MINOR >= 64
+enum { PARSE_OPTIONS = CXTranslationUnit_PrecompiledPreamble | CXTranslationUnit_CreatePreambleOnFirstParse };
+static CXIndex new_index(void) {
+  return clang_createIndexWithOptions(&(CXIndexOptions){.Size = sizeof(CXIndexOptions), .StorePreamblesInMemory = 1});
+}
+#else
+enum { PARSE_OPTIONS = CXTranslationUnit_None };
+static CXIndex new_index(void) { return clang_createIndex(0, 0); }
+#endif
+
 static CXIndex shared_index(TemplateSession *session) {
-  if (!session->index)
-    session->index =
-        clang_createIndexWithOptions(&(CXIndexOptions){.Size = sizeof(CXIndexOptions), .StorePreamblesInMemory = 1});
+  if (!session->index) session->index = new_index();
   return session->index;
 }
 
@@ -256,9 +266,8 @@ static enum CXErrorCode parse_first(TemplateSession *session, KeptUnit *unit, st
                              arena_format(arena, "-DSIMD_PLAIN_LANES=%d", unit->lanes),
                              arena_format(arena, "-I%s/templates", data),
                              arena_format(arena, "-I%s/runtime", data)};
-  unsigned options = CXTranslationUnit_PrecompiledPreamble | CXTranslationUnit_CreatePreambleOnFirstParse;
   return clang_parseTranslationUnit2(shared_index(session), unit->path, arguments,
-                                     (int)(sizeof arguments / sizeof *arguments), file, 1, options, &unit->unit);
+                                     (int)(sizeof arguments / sizeof *arguments), file, 1, PARSE_OPTIONS, &unit->unit);
 }
 
 static KeptUnit *add_unit(TemplateSession *session, const char *path, int lanes) {

@@ -53,7 +53,7 @@ SIMD_FUNCTION vec vadd(vec a, vec b) { return a + b; }
 SIMD_FUNCTION vec vsub(vec a, vec b) { return a - b; }
 SIMD_FUNCTION vec vmul(vec a, vec b) { return a * b; }
 SIMD_FUNCTION vec vdiv(vec a, vec b) { return a / b; }
-#ifdef __clang__
+#if defined __clang__ && __clang_major__ >= 17
 SIMD_FUNCTION vec vsqrt(vec v) { return __builtin_elementwise_sqrt(v); }
 #else
 SIMD_FUNCTION vec vsqrt(vec v) {

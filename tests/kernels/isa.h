@@ -51,7 +51,9 @@ static inline const char *isa_lacking(void) {
 #elif defined __AVXVNNI__
   return cpu_has_avxvnni() && !cpu_is_without("avx2") ? NULL : "AVX-VNNI";
 #elif defined SIMD_AVX2
-  bool runs = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  unsigned eax, ebx, ecx, edx;
+  bool has_f16c = __get_cpuid(1, &eax, &ebx, &ecx, &edx) && ecx & bit_F16C;
+  bool runs = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c;
   return runs && !cpu_is_without("avx2") ? NULL : "AVX2";
 #elif defined SIMD_SSE42
   return __builtin_cpu_supports("sse4.2") && !cpu_is_without("sse42") ? NULL : "SSE4.2";

@@ -114,3 +114,11 @@ def test_the_programs_are_built_without_the_tests_packages(root, tmp_path):
     targets = json.loads(done.stdout.splitlines()[-1])
     assert "rnncc" in {target["name"] for target in targets}
     assert not [target["name"] for target in targets if "/tests/" in target["defined_in"]]
+
+
+def test_a_compiler_other_than_clang_is_refused(root, tmp_path):
+    configure = f"source tools/programs.sh && $meson setup {tmp_path}/build"
+    done = subprocess.run(["bash", "-c", configure], cwd=root, capture_output=True, text=True, timeout=120,
+                          env=os.environ | {"CC": "gcc"})
+    assert done.returncode != 0 and "ERROR: Problem encountered: expected clang 15 or newer, found gcc" in done.stdout
+    assert "tools/setup build installs clang-19, and CC=clang-19 takes it" in done.stdout

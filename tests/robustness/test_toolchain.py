@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+from support.clang import clang_name
+
 EXIT_ENVIRONMENT = 5
 
 
@@ -39,12 +41,23 @@ def script(path, text):
 
 
 def test_missing_clang_says_how_to_get_it(attempt, tmp_path):
-    assert attempt(tmp_path / "no-such-clang").count("apt-get install clang-19") == 1
+    assert attempt(tmp_path / "no-such-clang").count(f"apt-get install {clang_name()}") == 1
 
 
 def test_failing_clang_is_quoted(attempt, tmp_path):
     message = attempt(script(tmp_path / "clang", "echo the reason >&2; exit 7\n"))
     assert "status 7" in message and message.count("the reason") == 1, "of several sources it is said once"
+
+
+@pytest.mark.parametrize("macro, target, told", [
+    ("#define __clang_major__ 14", "x86-64", "expected clang 15 or newer, found clang 14; install one (Debian: apt-get"),
+    ("#define __clang_major__ 16", "riscv64-linux-gnu+rvv256", "expected clang 17 or newer, found clang 16; install one"),
+    ("#define __GNUC__ 12", "x86-64", "expected clang 15 or newer, found another compiler; install one"),
+    ("#define __clang_major__ 99", "x86-64", "failed with status 1: the reason"),
+])
+def test_a_clang_that_is_too_old_is_told_once_it_fails(attempt, tmp_path, macro, target, told):
+    clang = script(tmp_path / "clang", f'case "$*" in *-dM*) echo "{macro}" ;; *) echo the reason >&2; exit 1 ;; esac\n')
+    assert told in attempt(clang, f"--target={target}")
 
 
 @pytest.mark.parametrize("broken, expected", [("undeclared", "error: use of undeclared identifier 'undeclared'"),

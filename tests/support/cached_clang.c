@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * clang-19, but objects of modules are kept in $RNNCC_CLANG_CACHE, by the content of all that they are made from: the
- * runtime is compiled once, and so is a unit that several tests, stages or runs of the tests make. What the intrinsics
- * of a CPU need is precompiled: of a small unit it is most of what clang reads. Modules are linked by the command that
- * clang would run, which is kept, too. Besides, clang.py sets $RNNCC_CLANG_VERSION, and $RNNCC_CLANG_WITHOUT_PASSES,
- * options in place of -O3: these modules, if of x86-64, are linked by GNU's linker, whose start takes a tenth of lld's.
- * Not a script, as it runs three times for each of some thousand modules.
+ * The clang of the build, but objects of modules are kept in $RNNCC_CLANG_CACHE, by the content of all that they are
+ * made from: the runtime is compiled once, and so is a unit that several tests, stages or runs of the tests make. What
+ * the intrinsics of a CPU need is precompiled: of a small unit it is most of what clang reads. Modules are linked by
+ * the command that clang would run, which is kept, too. Besides, clang.py sets $RNNCC_CLANG_VERSION, and
+ * $RNNCC_CLANG_WITHOUT_PASSES, options in place of -O3: these modules, if of x86-64, are linked by GNU's linker, whose
+ * start takes a tenth of lld's. Not a script, as it runs three times for each of some thousand modules.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -244,7 +244,7 @@ static void keep_link_command(const Call *call, const char *file, Text *script) 
   char *said = arena_string(call->arena, run(&dry)), *end = said + strlen(said);
   while (end > said && end[-1] == '\n') *--end = 0;
   const char *line = strrchr(said, '\n');
-  text_add(script, "%s 2>/dev/null || exec clang-19 \"$@\"\n", line ? line + 1 : said);
+  text_add(script, "%s 2>/dev/null || exec " CLANG " \"$@\"\n", line ? line + 1 : said);
   file_write(call->arena, file, script->data, script->length);
 }
 
@@ -264,7 +264,7 @@ static void link_module(const Call *call) {
 
 int main(int argc, char **argv) {
   Call call = {.arena = arena_new(), .count = argc, .arguments = (const char **)argv};
-  call.arguments[0] = "clang-19";
+  call.arguments[0] = CLANG;
   bool runtime = ends_in(&call, runtime_end), unit = compiles_unit(&call);
   if (!runtime && !unit && !ends_in(&call, module_end)) become(&call);
   call.cache = environment("RNNCC_CLANG_CACHE");

@@ -2,6 +2,7 @@
 """The clang that tests let rnncc call: the build's tests/support/cached_clang."""
 import functools
 import os
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -15,8 +16,15 @@ WITHOUT_PASSES = "-O1 -Xclang -disable-llvm-passes -mllvm -fast-isel"
 
 
 @functools.cache
+def clang_name():
+    """The clang that the build's rnncc calls."""
+    told = subprocess.run([BUILD / "compiler" / "rnncc", "--help"], capture_output=True, text=True, check=True).stdout
+    return re.search(r"the compiler to call; default: (\S+)", told)[1]
+
+
+@functools.cache
 def clang_version():
-    return subprocess.run(["clang-19", "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
+    return subprocess.run([clang_name(), "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
 
 
 def cached_clang(cache=ROOT / "build" / "clang-cache"):

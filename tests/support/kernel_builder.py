@@ -12,7 +12,7 @@ from pathlib import Path
 
 from support import machine
 from support.amount import half, long_tests
-from support.clang import WITHOUT_PASSES, clang_version
+from support.clang import WITHOUT_PASSES, clang_name, clang_version
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -117,7 +117,7 @@ def build(directory, isa, sources, optimised=False):
         paths.append(path)
     includes = [f"-I{ROOT / folder}" for folder in ("templates", "runtime", "compiler", "tests/kernels")]
     program = directory / f"program_{isa}"
-    flags = ["clang-19", "-std=gnu11", *optimising(isa, optimised), "-Wall", "-Wno-unused-function", "-Werror", "-D_GNU_SOURCE",
+    flags = [clang_name(), "-std=gnu11", *optimising(isa, optimised), "-Wall", "-Wno-unused-function", "-Werror", "-D_GNU_SOURCE",
              f"-D{macro}", *options]
     command = [*flags, *precompiled(flags), *includes, *map(str, paths), "-o", str(program), "-lm", "-lpthread"]
     done = subprocess.run(command, capture_output=True, text=True)

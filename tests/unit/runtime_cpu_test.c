@@ -21,13 +21,13 @@ static void features_agree_with_the_compilers(void **state) {
   if (__builtin_cpu_supports("sse3") && __builtin_cpu_supports("ssse3") && __builtin_cpu_supports("sse4.1") &&
       __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt"))
     expected |= CPU_SSE42;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c"))
-    expected |= CPU_AVX2;
+  unsigned eax, ebx, ecx, edx; /* __builtin_cpu_supports knows F16C and AVX-VNNI in newer compilers only */
+  bool has_f16c = __get_cpuid(1, &eax, &ebx, &ecx, &edx) && ecx & bit_F16C;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c) expected |= CPU_AVX2;
   if (expected & CPU_AVX2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&
       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
     expected |= CPU_AVX512;
   if (expected & CPU_AVX512 && __builtin_cpu_supports("avx512vnni")) expected |= CPU_AVX512VNNI;
-  unsigned eax, ebx, ecx, edx;
   bool has_last =
       __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && eax && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx);
   if (expected & CPU_AVX2 && has_last && eax & bit_AVXVNNI) expected |= CPU_AVXVNNI;
