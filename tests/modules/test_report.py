@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 """rnnrun profile --html: one page that is well-formed, loads nothing, and has every kernel with the numbers of the profile."""
+import os
 import shutil
 import subprocess
 
 import numpy
 import pytest
 
-from conftest import build_directory
+from conftest import ROOT, build_directory
 from support.amount import long_tests
 from support.model_builder import Model
 from support.report_page import Page
@@ -117,6 +118,19 @@ def test_a_module_without_a_plan_has_a_page_without_its_charts(rnnrun, tmp_path)
 def test_a_page_that_cannot_be_written_is_an_error(rnnrun, module, tmp_path):
     done = rnnrun("profile", module, "--runs", 1, "--html", tmp_path / "no" / "report.html")
     assert done.returncode == 5 and "no/report.html" in done.stderr
+
+
+@pytest.mark.skipif(not long_tests(), reason="a browser is for long tests")
+def test_the_pictures_of_pages_can_be_made_anew(tmp_path):
+    """PNGs of the size that the script says, with more than one colour."""
+    assert BROWSER, "tools/setup test chromium-headless-shell"
+    done = subprocess.run([ROOT / "tools" / "pictures", tmp_path], capture_output=True, text=True, check=False,
+                          env={**os.environ, "RNNCC_BUILD": str(build_directory())})
+    assert done.returncode == 0, done.stderr
+    for name in ("profile.png", "plan.png"):
+        picture = (tmp_path / name).read_bytes()
+        assert picture.startswith(b"\x89PNG") and len(picture) > 30_000
+        assert int.from_bytes(picture[16:20], "big") == 1320
 
 
 @pytest.mark.skipif(not long_tests(), reason="a browser is for long tests")
