@@ -272,8 +272,15 @@ static const char step_words[] = "list simplify"
 #include "passes.def"
     ;
 
+#define LENGTH(array) ((int)(sizeof(array) / sizeof *(array)))
+
 static const CommandVerb verbs[] = {
 #define VERB(name, text, operands, summary, details, example) {text, operands, summary, details, example},
+#include "driver/options.def"
+};
+
+static const char *const common[LENGTH(verbs)] = {
+#define COMMON(verb, names) [VERB_##verb] = (names),
 #include "driver/options.def"
 };
 
@@ -300,7 +307,7 @@ static const CommandNote exits[] = {
 
 static __attribute__((noreturn)) void refuse(const char *message) {
   error_at(LOCATION_FILE(NULL), EXIT_INVALID, "%s", message);
-  note_at(LOCATION_FILE(NULL), "`rnncc --help` lists what there is");
+  note_at(LOCATION_FILE(NULL), "`rnncc VERB --help` lists what a verb takes");
   stop(EXIT_INVALID);
 }
 
@@ -310,14 +317,13 @@ static const char *closest(const char *word, const char *const *names, int n) {
   return closest.best;
 }
 
-#define LENGTH(array) ((int)(sizeof(array) / sizeof *(array)))
-
 const Command rnncc_command = {
     .name = "rnncc",
     .summary = "rnncc compiles a recurrent or convolutional network into one shared object that needs only libc.",
     .implied_verb = VERB_COMPILE,
     .n_verbs = LENGTH(verbs),
     .verbs = verbs,
+    .common = common,
     .n_words = LENGTH(words),
     .words = words,
     .n_options = LENGTH(options),

@@ -160,7 +160,7 @@ Options parse_options(Arena *arena, int argc, char **argv) {
                      .settings = settings_new(arena, argc)};
   CommandLine line = command_parse(&rnncc_command, argc, argv, &options);
   if (line.help) {
-    command_help(stdout, &rnncc_command, line.verb);
+    command_help(stdout, &rnncc_command, &line);
     stop(EXIT_OK);
   }
   options.verb = (Verb)line.verb;

@@ -33,7 +33,7 @@ def options_in(text):
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_help_of_a_verb_has_its_options_and_an_example_and_help_has_all(run, program):
-    whole = run[program]("--help").stdout
+    whole = run[program]("--help=all").stdout
     found = set()
     for verb in VERBS[program]:
         for flag in ("-h", "--help"):
@@ -44,6 +44,41 @@ def test_help_of_a_verb_has_its_options_and_an_example_and_help_has_all(run, pro
     assert found == set(options_in(whole)) and "help" in found
 
 
+def sections(text):
+    """{title: the options that stand under it}."""
+    parts = re.split(r"^(\w[^\n]*)$", text, flags=re.MULTILINE)
+    return {title: options_in(body) for title, body in zip(parts[1::2], parts[2::2])}
+
+
+def test_help_is_short_and_shows_common_options_first(rnncc, rnnrun):
+    short, whole = rnncc("--help").stdout, rnncc("--help=all").stdout
+    assert len(short.splitlines()) <= 70 < len(whole.splitlines()) and rnncc("tune", "--help=all").stdout == whole
+    assert sections(short)["common options of compile"][:4] == ["output", "dim", "state", "freeze"]
+    assert "exit codes" not in short and "exit codes" in whole and "--help=all" in short
+    assert len(rnnrun("--help").stdout.splitlines()) <= 40
+
+
+@pytest.mark.parametrize(("program", "verb", "first"), [
+    ("rnncc", "compile", "output"), ("rnncc", "bundle", "output"), ("rnncc", "inspect", "dim"), ("rnncc", "tune", "output"),
+    ("rnncc", "quantize", "output"), ("rnnrun", "run", "input"), ("rnnrun", "verify", "input"), ("rnnrun", "bench", "threads"),
+    ("rnnrun", "profile", "dim")])
+def test_help_of_a_verb_shows_its_common_options_first_and_each_once(run, root, program, verb, first):
+    text = run[program](verb, "--help").stdout
+    title, common = next((title, names) for title, names in sections(text).items() if names)
+    assert title == "common options" and common[0] == first
+    table = root / {"rnncc": "compiler/driver", "rnnrun": "tools/rnnrun"}[program] / "options.def"
+    (listed,) = re.findall(rf'^COMMON\({verb}, "(.*)"\)$', table.read_text(), re.MULTILINE | re.IGNORECASE)
+    assert common == listed.split()
+    assert len(options_in(text)) == len(set(options_in(text)))
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_help_takes_all_or_nothing(run, program):
+    done = run[program](VERBS[program][0], "--help=some")
+    assert done.returncode == 2 and '--help: expected all, or nothing, found "some"' in done.stderr
+    assert run[program](VERBS[program][0], "-h", "x").returncode == 0
+
+
 def test_help_of_tune_is_of_tune(rnncc):
     told = options_in(rnncc("tune", "--help").stdout)
     assert "budget" in told and "target" in told and "conv" not in told and "explain" not in told
@@ -51,8 +86,8 @@ def test_help_of_tune_is_of_tune(rnncc):
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_help_fits_a_line_of_100_columns(run, program):
-    for verb in ([], *([verb] for verb in VERBS[program])):
-        assert max(map(len, run[program](*verb, "--help").stdout.splitlines())) <= 100
+    for words in ([], ["--help=all"], *([verb] for verb in VERBS[program])):
+        assert max(map(len, run[program](*words, "--help").stdout.splitlines())) <= 100
 
 
 def test_completion_offers_the_existing_targets(rnncc):
@@ -145,7 +180,7 @@ def test_manual_renders_without_warnings_and_has_all_options(run, program):
                           env={**os.environ, "MANWIDTH": "200", "LC_ALL": "C.UTF-8"})
     assert done.returncode == 0 and done.stderr == ""
     text = re.sub(".\b", "", done.stdout)
-    assert set(options_in(text)) == set(options_in(run[program]("--help").stdout))
+    assert set(options_in(text)) == set(options_in(run[program]("--help=all").stdout))
     assert not re.search(r"\.(TP|SS|SH|br)\b|\\f", text)
     for title in ("NAME", "SYNOPSIS", "VERBS", "OPTIONS", "EXIT STATUS", "EXAMPLES"):
         assert f"\n{title}\n" in text

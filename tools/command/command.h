@@ -19,7 +19,7 @@ typedef enum ActionKind {
   ACTION_SECONDS, /* double, above 0; an `s` may follow */
   ACTION_CHOICE,  /* an enum: `limit` plus the place of the value among the option's words */
   ACTION_CALL,    /* `call` reads it */
-  ACTION_HELP     /* no value */
+  ACTION_HELP     /* `all`, or no value */
 } ActionKind;
 
 typedef struct Action {
@@ -63,6 +63,7 @@ typedef struct Command {
   int implied_verb; /* of a command line without one; -1: a verb must be given */
   int n_verbs, n_words, n_options, n_variables, n_exits;
   const CommandVerb *verbs;
+  const char *const *common; /* of each verb, the names of the options that its help shows first; NULL: none */
   const CommandWord *words;
   const CommandOption *options;
   const CommandNote *variables, *exits;
@@ -73,9 +74,10 @@ typedef struct Command {
 } Command;
 
 typedef struct CommandLine {
-  bool help; /* requested, for `verb` */
-  int verb;  /* -1: for all */
-  int word;  /* which of the verb's words the first of these is; 0 if it has none */
+  bool help; /* requested, for `verb`; -1: for the program */
+  bool all;  /* of --help=all */
+  int verb;
+  int word; /* which of the verb's words the first of these is; 0 if it has none */
   int n_words;
   char **words; /* operands */
 } CommandLine;
@@ -86,8 +88,8 @@ CommandLine command_parse(const Command *command, int argc, char **argv, void *i
 /* The verb that the word is, or is probably a misspelling of; NULL: none. needs: command->closest. */
 const char *command_closest_verb(const Command *command, const char *word);
 
-/* The text of --help for one verb; -1: for all. */
-void command_help(FILE *out, const Command *command, int verb);
+/* The text of --help: of a verb, that verb alone; of the program, its verbs; with `all`, everything. */
+void command_help(FILE *out, const Command *command, const CommandLine *line);
 
 bool option_takes(const CommandOption *option, int verb);
 bool option_value_optional(const CommandOption *option);

@@ -119,7 +119,7 @@ static const char *read_value(const CommandOption *option, void *into, const cha
   case ACTION_CALL:
     return action->call(into, value);
   case ACTION_HELP:
-    return NULL;
+    return value && strcmp(value, "all") != 0 ? "all, or nothing" : NULL;
   }
   return NULL;
 }
@@ -141,7 +141,7 @@ static Known known_options(const Command *command, int verb) {
     int takes = option_value_optional(option) ? optional_argument : option->value ? required_argument : no_argument;
     known.options[count++] = (struct option){option->name, takes, NULL, FIRST_ID + i};
     if (option->letter) known.letters[n_letters++] = option->letter;
-    if (option->letter && option->value) known.letters[n_letters++] = ':';
+    if (option->letter && option->value && !option_value_optional(option)) known.letters[n_letters++] = ':';
   }
   return known;
 }
@@ -269,8 +269,9 @@ static void take_options(const Command *command, int argc, char **argv, CommandL
   for (int answer; (answer = getopt_long(argc, argv, known.letters, known.options, NULL)) != -1;) {
     if (answer == '?' || answer == ':') wrong_option(command, line->verb, answer, argv[optind - 1]);
     const CommandOption *option = option_of(command, line->verb, answer);
-    line->help |= option->action.kind == ACTION_HELP;
     take_option(command, option, into, optarg);
+    line->help |= option->action.kind == ACTION_HELP;
+    line->all |= option->action.kind == ACTION_HELP && optarg;
   }
 }
 
@@ -296,14 +297,13 @@ static int take_verb(const Command *command, int *argc, char **argv) {
   return verb;
 }
 
-static bool asks_for_help(int argc, char **argv) {
-  return argc > 1 && (!strcmp(argv[1], "-h") || !strcmp(argv[1], "--help"));
-}
+static bool asks_for(int argc, char **argv, const char *word) { return argc > 1 && !strcmp(argv[1], word); }
 
 CommandLine command_parse(const Command *command, int argc, char **argv, void *into) {
   int verb = take_verb(command, &argc, argv);
   CommandLine line = {.verb = verb < 0 ? command->implied_verb : verb};
-  line.help = line.verb < 0 && asks_for_help(argc, argv);
+  line.all = line.verb < 0 && asks_for(argc, argv, "--help=all");
+  line.help = line.all || (line.verb < 0 && (asks_for(argc, argv, "-h") || asks_for(argc, argv, "--help")));
   if (line.help) return line;
   if (line.verb < 0) no_verb(command, argv[1]);
   take_options(command, argc, argv, &line, into);

@@ -41,7 +41,7 @@ static void write_option(FILE *out, const CommandOption *option) {
   const char *equals = option_value_optional(option) ? "=-" : option->value ? "=" : "";
   if (option->letter)
     fprintf(out, "      '(-%c --%s)'{-%c%s,--%s%s}'[", option->letter, option->name, option->letter,
-            option->value ? "+" : "", option->name, equals);
+            option->value && !option_value_optional(option) ? "+" : "", option->name, equals);
   else
     fprintf(out, "      '--%s%s[", option->name, equals);
   write_description(out, option->help);

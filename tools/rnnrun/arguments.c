@@ -22,7 +22,7 @@ Arguments parse_arguments(int argc, char **argv) {
   Arguments arguments = {.steps = 1, .runs = 200, .absolute = 1e-6, .relative = 1e-5, .max_error = -1, .min_snr = -1};
   CommandLine line = command_parse(&rnnrun_command, argc, argv, &arguments);
   if (line.help) {
-    command_help(stdout, &rnnrun_command, line.verb);
+    command_help(stdout, &rnnrun_command, &line);
     exit(0);
   }
   arguments.verb = line.verb;

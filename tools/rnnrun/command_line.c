@@ -80,6 +80,11 @@ static const CommandVerb verbs[] = {
 #include "options.def"
 };
 
+static const char *const common[sizeof verbs / sizeof *verbs] = {
+#define COMMON(verb, names) [VERB_##verb] = (names),
+#include "options.def"
+};
+
 static const CommandOption options[] = {
     {.help = "options"},
 #define OPTION(...) {__VA_ARGS__},
@@ -107,6 +112,7 @@ const Command rnnrun_command = {
     .implied_verb = -1,
     .n_verbs = sizeof verbs / sizeof *verbs,
     .verbs = verbs,
+    .common = common,
     .n_options = sizeof options / sizeof *options,
     .options = options,
     .n_variables = sizeof variables / sizeof *variables,
