@@ -61,6 +61,9 @@ static inline rnncc_status context_fail(const rnncc_context *context, rnncc_stat
 /* Keeps the message for last_error; returns status. */
 RUNTIME_LOCAL rnncc_status context_fail(rnncc_context *context, rnncc_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* The caller's options as this header has them: fields that its older one lacks are 0; without options all are. */
+RUNTIME_LOCAL rnncc_status options_read(const rnncc_options *given, rnncc_options *own, const char **why);
 #endif
 
 /* What ends a function that makes something: `reason` in *why, if it is wanted. */
@@ -68,9 +71,6 @@ static inline rnncc_status refused(rnncc_status status, const char *reason, cons
   if (why) *why = reason;
   return status;
 }
-
-/* The caller's options as this header has them: fields that its older one lacks are 0; without options all are. */
-RUNTIME_LOCAL rnncc_status options_read(const rnncc_options *given, rnncc_options *own, const char **why);
 
 /* Memory for a context; NULL: none. */
 RUNTIME_LOCAL void *memory_take(size_t bytes);

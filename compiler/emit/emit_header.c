@@ -134,12 +134,12 @@ static int64_t part_bytes(int64_t count, int64_t bytes) {
 
 /* As context_lay_out() of runtime/context.c lays it out, where pointers have 64 bits or less. */
 int64_t context_bytes(const Program *program) {
-  enum { STRUCT_BYTES = 512, POINTER_BYTES = 8, SHAPE_BYTES = 64, ENTRY_BYTES = 64 };
+  enum { STRUCT_BYTES = 512, POINTER_BYTES = 8, SHAPE_BYTES = 64, STEP_BYTES = 24, ENTRY_BYTES = 80 };
   const Graph *graph = program->graph;
   int64_t steps = graph->config->edge ? 0 : program->n_calls;
   int64_t bytes = STRUCT_BYTES + part_bytes(dim_known_count(graph->dims), sizeof(int64_t)) +
                   part_bytes(graph->n_inputs, POINTER_BYTES) + part_bytes(graph->n_outputs, POINTER_BYTES) +
-                  part_bytes(graph->n_outputs, SHAPE_BYTES) + part_bytes(1 + steps, sizeof(uint64_t)) +
+                  part_bytes(graph->n_outputs, SHAPE_BYTES) + part_bytes(steps, STEP_BYTES) +
                   part_bytes(steps, ENTRY_BYTES) + part_bytes(graph->n_states, POINTER_BYTES);
   for (int i = 0; i < graph->n_states; i++) bytes += part_bytes(1, value_max_bytes(graph->states[i].input));
   return bytes + part_bytes(1, program->arena_bytes);

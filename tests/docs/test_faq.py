@@ -8,7 +8,7 @@ from support import pages
 
 SOURCES = [("compiler", "**/*.[ch]"), ("compiler", "**/*.def"), ("runtime", "**/*.[ch]"), ("tools/command", "*.c"),
            ("tools/rnnrun", "*.c"), ("runtime/bindings", "**/*.py"), ("runtime/bindings", "**/*.hpp")]
-LITERALS = re.compile(r'"(?:[^"\\\n]|\\.)*"(?:\s*(?:PRI\w+|what)?\s*"(?:[^"\\\n]|\\.)*")*')
+LITERALS = re.compile(r'"(?:[^"\\\n]|\\.)*"(?:\s*(?:PRI\w+|what|CLANG_PACKAGES)?\s*"(?:[^"\\\n]|\\.)*")*')
 DIRECTIVE = re.compile(r"%[-+0-9.*]*(?:l|ll|z|j)?[a-zA-Z]|\{[^{}]*\}")
 GAP = "\0"
 LEAST = 12  # characters of a message that are its own
@@ -16,7 +16,7 @@ LEAST = 12  # characters of a message that are its own
 
 def as_text(literals):
     """Adjacent literals as one, what is formatted as a gap."""
-    joined = re.sub(r'"\s*(?:PRI\w+|what)\s*"', GAP, literals)
+    joined = re.sub(r'"\s*(?:PRI\w+|what|CLANG_PACKAGES)\s*"', GAP, literals)
     joined = re.sub(r'"\s*"', "", joined)[1:-1]
     return DIRECTIVE.sub(GAP, joined.replace('\\"', '"').replace("%%", "%"))
 

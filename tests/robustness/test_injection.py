@@ -30,7 +30,7 @@ NAMES = {
     "spaces": "  ",
     "a megabyte": "n" * 1_000_000,
 }
-STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"(?:\s+"(?:[^"\\\n]|\\.)*")*')  # with its continuations
 NOTE_BYTES = re.compile(r"\btext\[\d+\]")  # the names are in it
 HASH = re.compile(r"\b[0-9a-f]{64}\b")
 

@@ -18,7 +18,7 @@ WITHOUT_PASSES = "-O1 -Xclang -disable-llvm-passes -mllvm -fast-isel"
 @functools.cache
 def clang_name():
     """The clang that the build's rnncc calls."""
-    told = subprocess.run([BUILD / "compiler" / "rnncc", "--help"], capture_output=True, text=True, check=True).stdout
+    told = subprocess.run([BUILD / "compiler" / "rnncc", "--help=all"], capture_output=True, text=True, check=True).stdout
     return re.search(r"the compiler to call; default: (\S+)", told)[1]
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks import cases, cnn_cases, isas, layers, lowp_cases, machine, product_cases
 from benchmarks.cnn_job import CnnJob
-from benchmarks.contestants import CONTESTANTS, MODULES, Failed, Job
+from benchmarks.contestants import CONTESTANTS, MODULES, Failed, Job, Rnncc
 from benchmarks.environment import OWN
 from benchmarks.lowp_job import LowpJob
 from benchmarks.product_job import ProductJob
@@ -255,7 +255,7 @@ def measure_network(job, settings):
 def turns_of_modules(job, names, threads):
     """Turns of modules that were compiled from one model in several ways, and their errors: the first one's output is
     the expected output of the others."""
-    modules = {name: CONTESTANTS["rnncc"](f"{name}.so") for name in names}
+    modules = {name: Rnncc(f"{name}.so") for name in names}
     runners = {(name, threads): module.open(job, threads) for name, module in modules.items()}
     expected = {name: values.copy() for name, values in next(iter(runners.values())).run().items()}
     errors = check(job, expected, runners)
