@@ -19,8 +19,8 @@ static bool read_list(const Node *node, AttributeName name, int n, int64_t least
   for (int i = 0; i < n; i++) {
     values[i] = given->ints[i];
     if (values[i] < least || values[i] > MAX_WINDOW)
-      return shape_error(node, "`%s` has %lld; it must be at least %lld", attribute_name(name), (long long)values[i],
-                         (long long)least);
+      return shape_error(node, "`%s` has %lld; it must be from %lld to %lld", attribute_name(name),
+                         (long long)values[i], (long long)least, (long long)MAX_WINDOW);
   }
   return true;
 }
@@ -97,9 +97,11 @@ static const Dim *count_windows(Graph *graph, const Window *window, int i, const
   return dim_add(dims, dim_min(dims, partial, inside), one);
 }
 
-static bool check_fits(Graph *graph, const Node *node, const Window *window, int i, const Dim *in) {
+/* One window at least: a whole one, or with ceil_mode one that less than a stride of is missing from. */
+static bool check_fits(Graph *graph, const Node *node, const Window *window, int i, const Dim *in, bool ceil_mode) {
   const Dim *padded = dim_add(graph->dims, dim_add(graph->dims, in, window->pad_begin[i]), window->pad_end[i]);
-  if (dim_lower(padded) >= reach(window, i)) return true;
+  int64_t missing = ceil_mode ? window->stride[i] - 1 : 0;
+  if (dim_lower(padded) + missing >= reach(window, i)) return true;
   return shape_error(node, "the kernel reaches over %lld on spatial axis %d, but the padded input has only %s%s%s",
                      (long long)reach(window, i), i, dim_text(graph, padded),
                      dim_is_const(padded) ? "" : " at the dimensions' minima; give them larger ones",
@@ -149,7 +151,7 @@ static bool place_windows(Graph *graph, const Node *node, Window *window) {
     if (auto_pad == AUTO_PAD_VALID) window->pad_begin[i] = window->pad_end[i] = dim_const(graph->dims, 0);
     if (same) pad_same(graph, window, i, in[i], auto_pad == AUTO_PAD_SAME_UPPER);
     if (same) continue;
-    if (!check_fits(graph, node, window, i, in[i])) return false;
+    if (!check_fits(graph, node, window, i, in[i], ceil_mode)) return false;
     window->out[i] = count_windows(graph, window, i, in[i], ceil_mode);
   }
   return true;
