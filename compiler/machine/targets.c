@@ -167,6 +167,7 @@ static const Target *row_with(Arena *arena, const Target *row, uint32_t wanted) 
   target->clang_args = args_with(arena, row, wanted, added);
   target->cpu_features |= wanted;
   if (wanted & (CPU_AVXVNNI | CPU_AVX512VNNI | CPU_DOTPROD)) target->has_dot = true;
+  if (wanted & (CPU_AVXVNNI | CPU_AVX512VNNI)) target->has_pair_dot = true;
   if (wanted & CPU_DOTPROD) target->dot_zero = 128;
   return target;
 }

@@ -24,6 +24,7 @@ typedef struct Target {
   bool lane_operands;    /* a multiply-add takes a lane of a vector: no register for a broadcast */
   bool two_operands;     /* a result takes the place of an operand: products need a register */
   bool has_dot;          /* DOT_NATIVE of templates/simd/int8.h: one instruction multiplies bytes, adds four */
+  bool has_pair_dot;     /* one multiplies numbers of 16 bits, adds two and a sum: vpair_dot of int8.h, with VNNI */
   bool byte_pairs;       /* one multiplies bytes, adds two, saturated to 16 bits: the forms of int8.h count */
   int dot_zero;          /* DOT_ZERO: what dot products subtract from each input */
   uint32_t cpu_features; /* CPU_* of runtime/cpu.h that the module asks for */

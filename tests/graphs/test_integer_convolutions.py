@@ -175,7 +175,7 @@ def winograd_of(rnncc, path, *options):
     return [text.split("_")[0] for text in schedules_of(rnncc, path, "winograd_int8", *options)]
 
 
-def check_without_dot(compile, rnncc, rnnrun_of, tmp_path, cases, target, algorithm, knobs):
+def check_algorithm(compile, rnncc, rnnrun_of, tmp_path, cases, target, algorithm, knobs):
     """Every case on one target, the first ones on the others."""
     names = [*cases] if target == "x86-64-v3" else some([*cases], 2)
     parts = [convolution(name, **cases[name]) for name in names]
@@ -190,9 +190,10 @@ def check_without_dot(compile, rnncc, rnnrun_of, tmp_path, cases, target, algori
 
 
 @pytest.mark.parametrize("target, knobs", [*[("x86-64-v3", knobs) for knobs in WINOGRAD_KNOBS],
-                                           *[(target, WINOGRAD_KNOBS[i % 3]) for i, target in enumerate(WITHOUT_DOT)]])
+                                           *[(target, WINOGRAD_KNOBS[i % 3])
+                                             for i, target in enumerate([*WITHOUT_DOT, "x86-64-v3+vnni", "x86-64-v4+vnni"])]])
 def test_winograd_is_exact(compile, rnncc, rnnrun_of, tmp_path, target, knobs):
-    check_without_dot(compile, rnncc, rnnrun_of, tmp_path, WINOGRAD, target, "winograd_int8", knobs)
+    check_algorithm(compile, rnncc, rnnrun_of, tmp_path, WINOGRAD, target, "winograd_int8", knobs)
 
 
 PANELS = {
@@ -208,7 +209,7 @@ PANEL_KNOBS = ["oc=1,by_groups=0,parts=1", "oc=3,by_groups=1,parts=2", "oc=4,by_
 @pytest.mark.parametrize("target, knobs", [*[("x86-64-v3", knobs) for knobs in PANEL_KNOBS],
                                            *[(target, PANEL_KNOBS[i % 3]) for i, target in enumerate(WITHOUT_DOT)]])
 def test_panels_are_exact(compile, rnncc, rnnrun_of, tmp_path, target, knobs):
-    check_without_dot(compile, rnncc, rnnrun_of, tmp_path, PANELS, target, "panel_int8", knobs)
+    check_algorithm(compile, rnncc, rnnrun_of, tmp_path, PANELS, target, "panel_int8", knobs)
 
 
 @pytest.mark.parametrize("most, tile", [(2**25 - 1, "4x4"), (-(2**25), "4x4"), (2**25, "2x2"), (-(2**25) - 1, "2x2")])
@@ -231,13 +232,14 @@ def test_sums_that_tiles_of_4_have_no_bits_for_are_of_tiles_of_2(compile, rnncc,
     assert_same(run_module(compile(path, *options), feeds, (1,)), due)
 
 
-def test_winograd_runs_where_there_are_no_dot_products_of_bytes(rnncc, tmp_path):
+def test_winograd_runs_where_there_are_dot_products_of_16_bits_or_none_of_bytes(rnncc, tmp_path):
     """Where it saves time, and none is asked to be left out."""
     model, _ = convolution("a layer", (128, 28, 28), 128, (3, 3), **BOTH)
     path, v3 = model.write(tmp_path), "--target=x86-64-v3"
     assert winograd_of(rnncc, path, v3, "--machine=typical") == ["4x4"]
     assert not winograd_of(rnncc, path, v3, "--no-winograd")
-    assert not winograd_of(rnncc, path, v3 + "+vnni")
+    assert winograd_of(rnncc, path, v3 + "+vnni", "--machine=typical") == ["4x4"]
+    assert not winograd_of(rnncc, path, "--target=aarch64-linux-gnu+dotprod", "--machine=typical")
 
 
 @pytest.mark.parametrize("columns", [1, 3, 16])

@@ -91,11 +91,32 @@ def test_no_sum_goes_to_the_stack_and_nothing_is_loaded_twice(target, rnncc, tmp
 @pytest.mark.parametrize("target", [name for name in TARGETS if name not in ("x86-64-v4", "x86-64-v3")])  # these have pairs
 def test_convolutions_as_planned_keep_their_sums_in_registers_and_do_not_divide(target, rnncc, tmp_path):
     model = convolution(tmp_path)
-    chosen = rnncc("inspect", model, f"--target={target}", "--explain=conv").stdout
+    chosen = rnncc("inspect", model, f"--target={target}", "--no-winograd", "--explain=conv").stdout
     vectors, columns = map(int, re.search(r"chosen: direct_int8,oc=(\d+),px=(\d+)", chosen).groups())
-    functions = functions_of(rnncc, model, target, tmp_path)
+    functions = functions_of(rnncc, model, target, tmp_path, "--no-winograd")
     whole = [loop for loop in loops_of(functions, target) if loop.multiply_adds % (columns * vectors) == 0]  # not at borders
     assert whole, "no loop multiplies a whole tile"
     assert_tight(whole[-1], target, columns, vectors)
     divisions = [str(one) for _, code in functions for one in code if re.match(r"v?div[ps]s|fdiv", str(one))]
     assert not divisions, divisions
+
+
+# target: (its dot product of 16 bits, the largest tile)
+WINOGRAD = {
+    "x86-64-v4+vnni": (r"vpdpwssd$", 14),
+    "x86-64-v3+vnni": (r"\{vex\}$", 6),
+    "x86-64-v4": (r"vpmaddwd$", 14),
+    "x86-64-v3": (r"vpmaddwd$", 6),
+}
+
+
+@pytest.mark.optimised
+@pytest.mark.parametrize("target", WINOGRAD)
+def test_products_of_winograd_keep_their_sums_in_registers_and_do_not_wait(target, rnncc, tmp_path, monkeypatch):
+    pattern, tiles = WINOGRAD[target]
+    instructions = replace(hot_loops.X86, multiply_add=re.compile(pattern))
+    monkeypatch.setitem(TARGETS, target, (instructions, tiles, 2, 1, TARGETS[target][-1]))
+    model, typical = convolution(tmp_path), "--machine=typical"
+    assert "chosen: winograd_int8,tile=4,oc=2" in rnncc("inspect", model, f"--target={target}", typical, "--explain=conv").stdout
+    loops = loops_of(functions_of(rnncc, model, target, tmp_path, typical), target)
+    assert_tight(max(loops, key=lambda loop: loop.multiply_adds), target, tiles, 2)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Winograd's algorithm in integers (templates/conv_winograd_int8.c) for convolutions of quantised tensors of stride 1
- * in one group, on targets without dot products of bytes. Sums are exact, so that results are those of direct_int8, bit
- * for bit. Plans and costs are those of the f32 kernel, two channels in a channel's place.
+ * in one group, on targets with dot products of 16 bits, too, or without any. Sums are exact, so that results are those
+ * of direct_int8, bit for bit. Plans and costs are those of the f32 kernel, two channels in a channel's place.
  */
 #include "kernels/conv/convolution.h"
 #include "kernels/conv/requantise.h"
@@ -42,8 +42,8 @@ static bool fits_window(const Convolution *conv) {
 
 static bool runs_blocked(const Graph *graph, const Convolution *conv) {
   const Target *target = graph->config->target;
-  return !graph->config->no_winograd && !target->has_dot && conv->groups == 1 && conv->channels >= target->lanes &&
-         fits_window(conv) && fits_axis(&conv->h) && fits_axis(&conv->w);
+  return !graph->config->no_winograd && (!target->has_dot || target->has_pair_dot) && conv->groups == 1 &&
+         conv->channels >= target->lanes && fits_window(conv) && fits_axis(&conv->h) && fits_axis(&conv->w);
 }
 
 /* Outputs of a tile along each axis of three taps, and the bits that its scale takes of a sum. */

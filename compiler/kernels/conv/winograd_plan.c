@@ -118,7 +118,8 @@ static double cycles_a_channel(const Target *target, const Machine *m, const Win
   double vectors = p->oc_vectors;
   double loads = cycles_to_read(m, vectors * 4 * target->lanes, m->l1_gbps) + tiles / m->loads_per_cycle;
   if (vectors == 1 && target->reads_ahead) loads *= SPILLED;
-  double products = (l->integer ? PAIR_CYCLES : 1) * tiles * vectors / fma_per_cycle(m, target->lanes);
+  double products =
+      (l->integer && !target->has_pair_dot ? PAIR_CYCLES : 1) * tiles * vectors / fma_per_cycle(m, target->lanes);
   return max_double(max_double(products, loads), addition_cycles(target, m));
 }
 
