@@ -249,16 +249,54 @@ SIMD_FUNCTION void block(const Layer *l, int64_t step, int64_t panel, int64_t fi
   }
 }
 
+/* Blocks of several samples are functions of their own: compilers take minutes for all heights in one. */
+SIMD_FUNCTION void either_block(const Layer *l, int64_t step, int64_t panel, int64_t first, int rows,
+                                const Slice *slice, bool candidate) {
+  if (CELL == CELL_GRU_BEFORE && candidate)
+    block(l, step, panel, first, rows, slice, true);
+  else
+    block(l, step, panel, first, rows, slice, false);
+}
+
+static __attribute__((noinline)) void two_rows(const Layer *l, int64_t step, int64_t panel, int64_t first,
+                                               const Slice *slice, bool candidate) {
+  either_block(l, step, panel, first, 2, slice, candidate);
+}
+static __attribute__((noinline)) void three_rows(const Layer *l, int64_t step, int64_t panel, int64_t first,
+                                                 const Slice *slice, bool candidate) {
+  either_block(l, step, panel, first, 3, slice, candidate);
+}
+static __attribute__((noinline)) void four_rows(const Layer *l, int64_t step, int64_t panel, int64_t first,
+                                                const Slice *slice, bool candidate) {
+  either_block(l, step, panel, first, 4, slice, candidate);
+}
+static __attribute__((noinline)) void five_rows(const Layer *l, int64_t step, int64_t panel, int64_t first,
+                                                const Slice *slice, bool candidate) {
+  either_block(l, step, panel, first, 5, slice, candidate);
+}
+static __attribute__((noinline)) void six_rows(const Layer *l, int64_t step, int64_t panel, int64_t first,
+                                               const Slice *slice, bool candidate) {
+  either_block(l, step, panel, first, 6, slice, candidate);
+}
+static __attribute__((noinline)) void seven_rows(const Layer *l, int64_t step, int64_t panel, int64_t first,
+                                                 const Slice *slice, bool candidate) {
+  either_block(l, step, panel, first, 7, slice, candidate);
+}
+static __attribute__((noinline)) void eight_rows(const Layer *l, int64_t step, int64_t panel, int64_t first,
+                                                 const Slice *slice, bool candidate) {
+  either_block(l, step, panel, first, 8, slice, candidate);
+}
+
 SIMD_FUNCTION void block_of_rows(const Layer *l, int64_t step, int64_t panel, int64_t first, int64_t rows,
                                  const Slice *slice, bool candidate) {
   if (MIN_ROWS <= 1 && 1 <= ROWS && rows == 1) block(l, step, panel, first, 1, slice, candidate);
-  if (MIN_ROWS <= 2 && 2 <= ROWS && rows == 2) block(l, step, panel, first, 2, slice, candidate);
-  if (MIN_ROWS <= 3 && 3 <= ROWS && rows == 3) block(l, step, panel, first, 3, slice, candidate);
-  if (MIN_ROWS <= 4 && 4 <= ROWS && rows == 4) block(l, step, panel, first, 4, slice, candidate);
-  if (MIN_ROWS <= 5 && 5 <= ROWS && rows == 5) block(l, step, panel, first, 5, slice, candidate);
-  if (MIN_ROWS <= 6 && 6 <= ROWS && rows == 6) block(l, step, panel, first, 6, slice, candidate);
-  if (MIN_ROWS <= 7 && 7 <= ROWS && rows == 7) block(l, step, panel, first, 7, slice, candidate);
-  if (MIN_ROWS <= 8 && 8 <= ROWS && rows == 8) block(l, step, panel, first, 8, slice, candidate);
+  if (MIN_ROWS <= 2 && 2 <= ROWS && rows == 2) two_rows(l, step, panel, first, slice, candidate);
+  if (MIN_ROWS <= 3 && 3 <= ROWS && rows == 3) three_rows(l, step, panel, first, slice, candidate);
+  if (MIN_ROWS <= 4 && 4 <= ROWS && rows == 4) four_rows(l, step, panel, first, slice, candidate);
+  if (MIN_ROWS <= 5 && 5 <= ROWS && rows == 5) five_rows(l, step, panel, first, slice, candidate);
+  if (MIN_ROWS <= 6 && 6 <= ROWS && rows == 6) six_rows(l, step, panel, first, slice, candidate);
+  if (MIN_ROWS <= 7 && 7 <= ROWS && rows == 7) seven_rows(l, step, panel, first, slice, candidate);
+  if (MIN_ROWS <= 8 && 8 <= ROWS && rows == 8) eight_rows(l, step, panel, first, slice, candidate);
 }
 
 /* This worker's samples against rows from .. to of one part of a panel. `next` is the panel that follows. */
