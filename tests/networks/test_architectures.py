@@ -15,7 +15,7 @@ from support.module import Module
 
 sys.path.insert(0, str(ROOT / "models"))
 
-from networks import NETWORKS  # noqa: E402
+from networks import NETWORKS, READERS  # noqa: E402
 
 # Parameters as PyTorch's torchvision counts them, without the statistics of batch normalisation; the multiply-adds of
 # convolutions and dense layers in units of 10^9, with the digits on which the papers and surveys agree. ResNet's are those
@@ -93,8 +93,22 @@ def test_a_small_form_runs_on_any_number_of_images_and_its_values_are_of_order_o
     assert 0.1 < min(deviations) and max(deviations) < 8
 
 
-def test_a_seed_gives_the_same_weights_again():
-    first, second = (NETWORKS["squeezenet"](size=64) for _ in range(2))
+# Of DeepCPU's table 2: (inputs, units) of the recurrent layers, in the order of the graph.
+CELLS = {"text_similarity": [(200, 512), (200, 512)], "attention_sum_reader": [(200, 256), (200, 256)],
+         "bidaf": [(50, 100), (50, 100), (800, 100), (200, 100), (1400, 100)]}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_layers_of_networks_that_read_are_those_of_the_paper(name):
+    net = READERS[name]()
+    shapes = [net.arrays[node["inputs"][1]].shape for node in net.nodes if node["op"] in ("GRU", "LSTM")]
+    gates = 4 if name == "bidaf" else 3
+    assert shapes == [(2, gates * units, inputs) for inputs, units in CELLS[name]]
+
+
+@pytest.mark.parametrize("make", [lambda: NETWORKS["squeezenet"](size=64), READERS["bidaf"]])
+def test_a_seed_gives_the_same_weights_again(make):
+    first, second = make(), make()
     assert all(numpy.array_equal(array, second.arrays[name]) for name, array in first.arrays.items())
 
 
@@ -121,7 +135,9 @@ def test_both_forms_are_written_and_compute_the_same(tmp_path, compile):
 
 
 @pytest.mark.parametrize("words, complaint", [(["resnet51", "-o", "x"], "resnet51"), (["resnet50"], "-o FOLDER"),
-                                              (["-o", "x"], "NAME"), (["vgg16", "-o", "x", "--batch", "0"], "0")])
+                                              (["-o", "x"], "NAME"), (["vgg16", "-o", "x", "--batch", "0"], "0"),
+                                              (["bidaf", "-o", "x", "--batch", "2"], "bidaf has no --batch"),
+                                              (["text_similarity", "-o", "x", "--size", "9"], "no --size")])
 def test_a_bad_argument_is_named_and_nothing_is_written(words, complaint, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = generate(*words)

@@ -211,7 +211,7 @@ class OvShape(Structure):
     _fields_ = [("rank", c_int64), ("dims", POINTER(c_int64))]
 
 
-OV_F32 = 4  # of ov_element_type_e
+OV_TYPES = {"float32": 4, "int64": 10}  # of ov_element_type_e
 
 
 class OpenVino(Contestant):
@@ -241,7 +241,7 @@ class OpenVino(Contestant):
 
     def tensor(self, array):
         tensor, dims = c_void_p(), (c_int64 * array.ndim)(*array.shape)
-        self.call("ov_tensor_create_from_host_ptr", c_int(OV_F32), OvShape(array.ndim, dims),
+        self.call("ov_tensor_create_from_host_ptr", c_int(OV_TYPES[array.dtype.name]), OvShape(array.ndim, dims),
                   c_void_p(array.ctypes.data), byref(tensor))
         return tensor
 

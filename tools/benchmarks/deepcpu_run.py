@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: MIT
+"""tools/bench deepcpu: the three applications of DeepCPU (M. Zhang et al., USENIX ATC 2018, tables 2 to 4) beside ONNX
+Runtime, OpenVINO and PyTorch, in turns: latency, queries a second, and where the time goes."""
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections import namedtuple
+from pathlib import Path
+
+from benchmarks.arguments import chosen_names, positive
+from benchmarks.environment import BUILD, ENVIRONMENT_ERROR, PEERS, Missing, output_of
+
+RNNCC = BUILD / "compiler" / "rnncc"
+TOLERANCE = 1e-4  # relative to the largest value
+Case = namedtuple("Case", "title at_most")  # at_most: goal for the ratio to the best peer
+CASES = {"text_similarity": Case("a query and 33 documents, bidirectional GRU 200 to 512", 0.85),
+         "attention_sum_reader": Case("10 questions on 10 texts, bidirectional GRUs 200 to 256", 0.8),
+         "bidaf": Case("a question on a text, five bidirectional LSTMs to 100", 0.7)}
+Row = namedtuple("Row", "case milliseconds ratios layers")  # by contestant; by peer; (name, ms) of rnncc's
+
+
+def parser():
+    top = argparse.ArgumentParser(
+        prog="tools/bench deepcpu",
+        description="Runs the three applications of DeepCPU's paper in turns with ONNX Runtime, OpenVINO and PyTorch. Results "
+                    "must agree to 1e-4.")
+    top.add_argument("case", nargs="*", help="of --list, or a pattern of names; default: all")
+    top.add_argument("--list", action="store_true", help="prints the names of the cases")
+    top.add_argument("--without", action="append", default=[], choices=PEERS["deepcpu"], help="leaves a peer out; may repeat")
+    top.add_argument("--threads", type=positive(int), default=2, metavar="N", help="of all (2)")
+    top.add_argument("--turns", type=positive(int), default=9, metavar="N", help="of each (9)")
+    top.add_argument("--record", type=Path, metavar="PAGE.md", help="writes the tables there, too")
+    return top
+
+
+def parse(words):
+    top = parser()
+    given = top.parse_args(words)
+    given.names = chosen_names(given.case, list(CASES), "case", top)
+    return given
+
+
+class ReaderJob:
+    """A network, its files and module, inputs, and memory for outputs, as benchmarks.contestants takes them."""
+
+    def __init__(self, name, folder, threads):
+        import numpy
+        import onnx
+        from networks import READERS
+        self.name, self.folder, self.net = name, folder, READERS[name]()
+        onnx.save(self.net.onnx(), folder / "model.onnx")
+        output_of(RNNCC, self.net.write(folder), "-o", folder / "module.so", f"--threads={threads}")
+        self.feeds, self.expected = self.net.feeds(1), None
+        self.outputs = {output: numpy.zeros_like(array) for output, array in self.net.onnx_run(self.feeds).items()}
+
+    def check(self, who, outputs):
+        """The first one's results are those of all."""
+        import numpy
+        self.expected = self.expected or {name: array.copy() for name, array in outputs.items()}
+        for name, wanted in self.expected.items():
+            if not numpy.allclose(outputs[name], wanted, rtol=0, atol=TOLERANCE * float(abs(wanted).max())):
+                raise Missing(f"{who} computes something else in {self.name} than rnncc")
+
+
+class TorchRunner:
+    """The PyTorch program of the same network, called from Python."""
+    name = "PyTorch"
+
+    def __init__(self, job, threads):
+        import torch
+        from networks.readers_torch import torch_reader
+        self.torch, self.threads, self.module = torch, threads, torch_reader(job.name, job.net)
+        self.inputs, self.output_names = [torch.from_numpy(array) for array in job.feeds.values()], list(job.outputs)
+
+    def times(self, runs):
+        self.torch.set_num_threads(self.threads)
+        seconds = []
+        with self.torch.inference_mode():
+            for _ in range(runs):
+                began = time.perf_counter()
+                self.module(*self.inputs)
+                seconds.append(time.perf_counter() - began)
+        return seconds
+
+    def run(self):
+        with self.torch.inference_mode():
+            results = self.module(*self.inputs)
+        results = results if isinstance(results, tuple) else (results,)
+        return {name: part.numpy() for name, part in zip(self.output_names, results, strict=True)}
+
+    def close(self):
+        pass
+
+
+def opened(job, given):
+    """Runners by name, rnncc's first."""
+    from benchmarks.contestants import OnnxRuntime, OpenVino, Rnncc
+    makers = {"onnxruntime": lambda: OnnxRuntime().open(job, given.threads),
+              "openvino": lambda: OpenVino().open(job, given.threads), "torch": lambda: TorchRunner(job, given.threads)}
+    return {"rnncc": Rnncc().open(job, given.threads),
+            **{peer: makers[peer]() for peer in PEERS["deepcpu"] if peer not in given.without}}
+
+
+def rounds_of(runners, given):
+    """Milliseconds of a round by name, round after round; each begins with another."""
+    from benchmarks.measure import PEER_PAUSE, Turn
+    turns = {name: Turn(runner, PEER_PAUSE) for name, runner in runners.items()}
+    for number in range(given.turns):
+        for turn in list(turns.values())[::1 if number % 2 else -1]:
+            turn.take()
+    return {name: [1e3 * statistics.median(part) for part in turn.seconds] for name, turn in turns.items()}
+
+
+def times_by_layer(job, threads):
+    """(recurrent layer, milliseconds) of rnncc, and the rest; a layer of two directions that run at once counts once."""
+    from benchmarks import layers
+    cells = {node["name"] for node in job.net.nodes if node["op"] in ("GRU", "LSTM")}
+    found = dict.fromkeys([node["name"] for node in job.net.nodes if node["name"] in cells] + ["all else"], 0.0)
+    for entry in layers.profile(job.folder / "module.so", job.feeds, threads):
+        found[entry["node"] if entry["node"] in cells else "all else"] += 1e3 * entry["seconds"]
+    return list(found.items())
+
+
+def measured(name, given):
+    with tempfile.TemporaryDirectory() as folder:
+        job = ReaderJob(name, Path(folder), given.threads)
+        runners = opened(job, given)
+        for who, runner in runners.items():
+            job.check(who, runner.run())
+        rounds = rounds_of(runners, given)
+        for runner in runners.values():
+            runner.close()
+        layers = times_by_layer(job, given.threads)
+    ratios = {peer: statistics.median(own / other for own, other in zip(rounds["rnncc"], each))
+              for peer, each in rounds.items() if peer != "rnncc"}
+    return Row(name, {who: statistics.median(each) for who, each in rounds.items()}, ratios, layers)
+
+
+# The page
+
+TITLES = {"rnncc": "rnncc", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "torch": "PyTorch"}
+
+
+def table(head, rows):
+    return ["| " + " | ".join(head) + " |", "|" + "---|" * len(head), *("| " + " | ".join(row) + " |" for row in rows)]
+
+
+def times_of(row):
+    best = max(row.ratios.values(), default=float("nan"))
+    goal = CASES[row.case].at_most
+    return [CASES[row.case].title, *(f"{each:.2f}" for each in row.milliseconds.values()),
+            *(f"{each:.2f}" for each in row.ratios.values()), f"{best:.2f}", f"{goal:.2f}", "yes" if best <= goal else "no"]
+
+
+def page(rows, threads, machine, versions):
+    peers = list(rows[0].ratios)
+    head = ["application", *(f"{TITLES[who]}, ms" for who in rows[0].milliseconds), *(f"of {TITLES[peer]}" for peer in peers),
+            "of the best", "at most", "met"]
+    throughput = [[CASES[row.case].title, f"{1e3 / row.milliseconds['rnncc']:.0f}"] for row in rows]
+    layers = [[row.case, name, f"{each:.2f}", f"{100 * each / sum(part for _, part in row.layers):.0f}%"]
+              for row in rows for name, each in row.layers]
+    return "\n".join([
+        "# DeepCPU's applications", "",
+        f"`tools/bench deepcpu` on {machine}, {threads} threads: medians of runs in turns. "
+        f"{', '.join(' '.join(pair) for pair in versions.items())}. Ratios are medians of the turns'. The sizes are those of "
+        "table 2 of DeepCPU's paper; `models/generate` writes the networks, with seeded weights. All results agree to 1e-4.",
+        "", *table(head, map(times_of, rows)), "", "## Runs a second", "", *table(["application", "rnncc"], throughput),
+        "", "## Where rnncc's time goes", "",
+        "A layer's time is its input's product and its steps, of both directions; directions take turns here.", "",
+        *table(["application", "layer", "ms", "part"], layers), ""])
+
+
+def write_page(path, rows, threads):
+    from importlib.metadata import version
+    from benchmarks import machine
+    versions = {TITLES[peer]: version(peer) for peer in rows[0].ratios}
+    path.write_text(page(rows, threads, f"{machine.cpu_name()}, {machine.best_isa()}", versions))
+
+
+def run(given):
+    rows = []
+    for name in given.names:
+        row = measured(name, given)
+        rows.append(row)
+        shown = "".join(f"  {who} {each:.2f} ms" for who, each in row.milliseconds.items())
+        print(f"{name}:{shown}" + "".join(f"  of {peer} {ratio:.2f}" for peer, ratio in row.ratios.items()), flush=True)
+        for layer, each in row.layers:
+            print(f"    {layer:24}{each:8.2f} ms")
+    if given.record:
+        write_page(given.record, rows, given.threads)
+    return 0
+
+
+def main(words):
+    from benchmarks.contestants import Failed  # needs the venv's packages
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    try:
+        return run(parse(words))
+    except (Missing, Failed) as reason:
+        print(f"tools/bench: {reason}", file=sys.stderr)
+        return ENVIRONMENT_ERROR
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
