@@ -75,6 +75,48 @@ static inline int rnncc_is_cut_short(const char *path, unsigned long long *due, 
   return *bytes >= 0 && (unsigned long long)*bytes < *due;
 }
 
+/* ELF's number of the machine that this program runs on; EM_NONE: not one of these. */
+static inline unsigned rnncc_machine_here(void) {
+#if defined __x86_64__
+  return EM_X86_64;
+#elif defined __i386__
+  return EM_386;
+#elif defined __aarch64__
+  return EM_AARCH64;
+#elif defined __arm__
+  return EM_ARM;
+#elif defined __riscv
+  return EM_RISCV;
+#elif defined __powerpc64__
+  return EM_PPC64;
+#else
+  return EM_NONE;
+#endif
+}
+
+static inline const char *rnncc_machine_name(unsigned machine) {
+  return machine == EM_X86_64    ? "x86-64"
+         : machine == EM_386     ? "x86 of 32 bits"
+         : machine == EM_AARCH64 ? "aarch64"
+         : machine == EM_ARM     ? "arm of 32 bits"
+         : machine == EM_RISCV   ? "riscv"
+         : machine == EM_PPC64   ? "ppc64"
+                                 : "another machine";
+}
+
+/* The machine that an ELF file is for, if it is not this one, where dlopen says that there is no such file; else
+ * EM_NONE. */
+static inline unsigned rnncc_other_machine(const char *path) {
+  unsigned char head[20];
+  unsigned machine = EM_NONE;
+  FILE *file = fopen(path, "rb");
+  if (!file) return EM_NONE;
+  if (fread(head, sizeof head, 1, file) == 1 && memcmp(head, ELFMAG, SELFMAG) == 0)
+    machine = head[EI_DATA] == ELFDATA2MSB ? head[18] * 256u + head[19] : head[19] * 256u + head[18];
+  fclose(file);
+  return machine == rnncc_machine_here() || rnncc_machine_here() == EM_NONE ? EM_NONE : machine;
+}
+
 /* Has the table all that the first version of this ABI has? Of what came later RNNCC_HAS(api, field) says it. */
 static inline int rnncc_is_whole(const rnncc_api *api) {
   return api->abi == RNNCC_ABI && RNNCC_HAS(api, output_shapes) && RNNCC_HAS(api->info, states);
@@ -89,8 +131,14 @@ static inline rnncc_status rnncc_load(const char *path, rnncc_library *library, 
   void *symbol;
   unsigned long long due;
   long bytes;
+  unsigned machine = rnncc_other_machine(path);
   library->api = NULL;
   library->handle = NULL;
+  if (machine != EM_NONE) {
+    snprintf(error, error_bytes, "%s: expected a module for %s, found one for %s", path,
+             rnncc_machine_name(rnncc_machine_here()), rnncc_machine_name(machine));
+    return RNNCC_ERROR_UNSUPPORTED;
+  }
   if (rnncc_is_cut_short(path, &due, &bytes)) {
     snprintf(error, error_bytes, "%s: cut short: expected at least %llu bytes, found %ld", path, due, bytes);
     return RNNCC_ERROR_ARGUMENT;

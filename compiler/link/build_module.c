@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "link/archive.h"
+#include "link/check_module.h"
 #include "link/toolchain.h"
 #include "machine/targets.h"
 #include "support/clang_program.h"
@@ -297,10 +298,12 @@ void build_module(const Units *units, const char *folder, const Build *build, co
   run(arena, &linker, 1, build);
   stop_on_failure(&linker, 1, build->seconds);
   linked = arena_format(arena, "%s/%s", folder, linked);
-  if (build->name)
+  if (build->name) {
     write_library(arena, linked, build->name, output);
-  else
-    file_copy(arena, linked, output);
+    return;
+  }
+  check_module(linked, build->target, "rnncc_module_query");
+  file_copy(arena, linked, output);
 }
 
 const char *build_runtime(Arena *arena, const Build *build, const char *folder) {

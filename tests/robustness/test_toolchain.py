@@ -60,6 +60,35 @@ def test_a_clang_that_is_too_old_is_told_once_it_fails(attempt, tmp_path, macro,
     assert told in attempt(clang, f"--target={target}")
 
 
+EXTRA = "void *rnncc_module_query(void) { return 0; } "
+LIES = {
+    "an empty file": (": > module.so", "is no shared object of ELF: it has 0 bytes"),
+    "another file": ("cp /etc/passwd module.so", "is no shared object of ELF"),
+    "an object": ("cp runtime.o module.so", "is no shared object of ELF"),
+    "a part": ("truncate -s 5000 module.so", "is cut short: of 5000 bytes"),
+    "for another machine": (r"printf '\026' | dd of=module.so bs=1 seek=18 conv=notrunc 2>&1", "is for machine 22 of ELF, not for x86_64"),
+    "without the symbol": ("link 'static int x; int *y(void); int *y(void) { return &x; }' -fvisibility=hidden",
+                           "does not export rnncc_module_query"),
+    "with a second symbol": (f"link '{EXTRA} int more = 1;'", "exports more, not rnncc_module_query alone"),
+    "with a constructor": (f"link '{EXTRA} __attribute__((constructor)) static void f(void) {{}}'", "has a constructor"),
+    "with an executable stack": (f"link '{EXTRA}' -Wl,-z,execstack", "has an executable stack"),
+    "with relocations of code": (
+        f"link '{EXTRA} extern int e; __asm__(\".text; .quad rnncc_module_query\");' -Wl,-z,notext", "(TEXTREL)"),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_what_a_clang_has_written_is_read_before_it_is_the_output(lie, attempt, tmp_path):
+    """It ends with status 0, and links something else than it was asked for."""
+    command, told = LIES[lie]
+    clang = script(tmp_path / "clang", f"""
+        link() {{ echo "$1" | {clang_name()} -x c - -shared -nostartfiles -fPIC -fuse-ld=lld $2 -o module.so; }}
+        {clang_name()} "$@" || exit
+        case "$*" in *-shared*) {command} ;; esac\n""")
+    message = attempt(clang, "--target=x86-64-v2")
+    assert f"{clang}: error: ended well, but what it wrote " in message and told in message
+
+
 @pytest.mark.parametrize("broken, expected", [("undeclared", "error: use of undeclared identifier 'undeclared'"),
                                               ("1 / 0", "warning: division by zero is undefined")])
 def test_what_clang_dislikes_is_told_of_the_node(rnncc, root, tmp_path, broken, expected):

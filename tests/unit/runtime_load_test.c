@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A module as a shared object: loading, unloading, many at once, cut short. argv: a module, and a library that is not
- * one. */
+/* A module as a shared object: loading, unloading, many at once, cut short, of another machine. argv: a module, and a
+ * library that is not one. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -158,6 +158,29 @@ static void a_module_that_was_cut_short_is_refused(void **state) {
   unlink(path);
 }
 
+/* By the header of a copy, in either byte order. */
+static void a_module_of_another_machine_is_named(void **state) {
+  (void)state;
+  static const struct {
+    unsigned char order, machine[2];
+    const char *name;
+  } others[] = {{ELFDATA2LSB, {EM_S390, 0}, "found one for another machine"},
+                {ELFDATA2MSB, {0, EM_PPC64}, "found one for ppc64"},
+                {ELFDATA2LSB, {EM_ARM, 0}, "found one for arm of 32 bits"}};
+  char path[] = "/tmp/rnncc_machine_XXXXXX";
+  int file = mkstemp(path);
+  assert_true(file >= 0);
+  copy_file(module_path, path);
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+    assert_int_equal(pwrite(file, &others[i].order, 1, EI_DATA), 1);
+    assert_int_equal(pwrite(file, others[i].machine, 2, offsetof(ElfW(Ehdr), e_machine)), 2);
+    expect_refusal(path, RNNCC_ERROR_UNSUPPORTED, others[i].name);
+    expect_refusal(path, RNNCC_ERROR_UNSUPPORTED, "expected a module for ");
+  }
+  close(file);
+  unlink(path);
+}
+
 int main(int argc, char **argv) {
   if (argc != 4) return 2;
   module_path = argv[1], needy_path = argv[2], other_path = argv[3];
@@ -166,6 +189,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(unloading_at_once_is_safe),
       cmocka_unit_test(eight_modules_live_side_by_side),
       cmocka_unit_test(a_module_that_was_cut_short_is_refused),
+      cmocka_unit_test(a_module_of_another_machine_is_named),
       cmocka_unit_test(a_file_that_is_not_a_module_is_refused_with_a_reason),
       cmocka_unit_test(a_module_for_another_cpu_is_refused_with_a_reason),
   };
