@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "context.h"
+#include "sha256.h"
 
 /* The workers: its own, those of another model, or a pool's of some module. */
 static Pool *pool_for(const rnncc_options *options) {
@@ -40,6 +41,15 @@ static void prefer_huge_pages(const Module *module) {
   if (begin < end) madvise((void *)begin, end - begin, MADV_HUGEPAGE);
 }
 
+/* Are the weights what they were when they were packed? */
+static bool weights_are_whole(const Module *module) {
+  uint8_t digest[SHA256_BYTES];
+  char hex[SHA256_HEX_BYTES];
+  sha256(module->weights, module->file_weights_bytes, digest);
+  sha256_hex(digest, hex);
+  return !strcmp(hex, module->info.weights_sha256);
+}
+
 void *memory_take(size_t bytes) { return aligned_alloc(CONTEXT_ALIGNMENT, bytes); }
 void memory_give(void *memory) { free(memory); }
 
@@ -52,6 +62,9 @@ rnncc_status model_create(const Module *module, const rnncc_options *given, rnnc
   if (options.pool_of && !module_is_here(options.pool_of->module))
     return refused(RNNCC_ERROR_ARGUMENT,
                    "options.pool_of is a model of another module, which options.pool may share with", why);
+  if (options.check_weights && !weights_are_whole(module))
+    return refused(RNNCC_ERROR_UNSUPPORTED,
+                   "the weights are not those that were compiled (SHA-256): the file is damaged", why);
   rnncc_model *model = calloc(1, sizeof *model);
   Pool *pool = model ? pool_for(&options) : NULL;
   if (!pool) {

@@ -71,6 +71,7 @@ typedef struct Module {
   const size_t *weight_ends;    /* [n_weights]: where each constant of them ends */
   const size_t *weight_begins;  /* [n_weights], where modules share the weights; NULL: each where the last one ends */
   int32_t n_weights;            /* 0: not known */
+  size_t file_weights_bytes;    /* of all targets and networks: what info.weights_sha256 is of */
   const ModuleState *states;    /* [info.n_states] */
   const ModuleRangeCheck *checks;
   int32_t n_checks;

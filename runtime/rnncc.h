@@ -226,6 +226,10 @@ typedef struct rnncc_options {
   int32_t waits;
   int32_t priority;
   int32_t unused_too; /* so that what comes next is no older header's padding: not read */
+  /* Not 0: model_create reads all weights and compares their SHA-256 with info.weights_sha256. Where they differ the
+   * file was damaged, and there is no model: RNNCC_ERROR_UNSUPPORTED. It takes some 3 ms a megabyte. */
+  int32_t check_weights;
+  int32_t unused_last; /* as unused_too */
 } rnncc_options;
 
 /* One line of a profile: a kernel of the schedule, accumulated over runs since profiling was switched on. */

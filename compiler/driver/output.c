@@ -8,9 +8,9 @@
 #include "machine/machine.h"
 #include "machine/targets.h"
 #include "schedules/database.h"
+#include "sha256.h"
 #include "support/files.h"
 #include "support/identifier.h"
-#include "support/sha256.h"
 
 static const char *const suffixes[] = {
     [EMIT_SO] = ".so", [EMIT_C] = ".c.d", [EMIT_H] = ".h", [EMIT_GRAPH] = ".graph.json", [EMIT_DOT] = ".dot"};

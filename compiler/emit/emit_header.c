@@ -7,8 +7,8 @@
 
 #include "emit/header_names.h"
 #include "emit/unit.h"
+#include "sha256.h"
 #include "support/numbers.h"
-#include "support/sha256.h"
 
 /* The names of a model as the header has them, each list as long as the graph's. */
 typedef struct PartNames {

@@ -212,6 +212,7 @@ void emit_tables(Unit *unit, Program *program, const char *build) {
   if (program->n_weights && !graph->config->edge)
     text_add(out, "  .weight_ends = weight_ends,%s .n_weights = %d,\n",
              in_a_row ? "" : " .weight_begins = weight_begins,", program->n_weights);
+  if (!graph->config->edge) text_add(out, "  .file_weights_bytes = %lld,\n", (long long)program->weights_file->bytes);
   if (graph->n_states) text_add(out, "  .states = state_places,\n");
   if (program->n_checks) text_add(out, "  .checks = checks, .n_checks = %d,\n", program->n_checks);
   if (program->n_calls && !graph->config->edge) text_add(out, "  .steps = steps, .n_steps = %d,\n", program->n_calls);

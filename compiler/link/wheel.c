@@ -9,9 +9,9 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "sha256.h"
 #include "support/data_directory.h"
 #include "support/folder.h"
-#include "support/sha256.h"
 #include "support/text.h"
 #include "support/zip.h"
 

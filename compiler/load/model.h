@@ -5,8 +5,8 @@
 
 #include "load/names.h"
 #include "load/settings.h"
+#include "sha256.h"
 #include "support/files.h"
-#include "support/sha256.h"
 
 typedef struct ModelReader {
   Arena *arena;

@@ -3,8 +3,8 @@
 #ifndef RNNCC_MODEL_FILES_H
 #define RNNCC_MODEL_FILES_H
 
+#include "sha256.h"
 #include "support/files.h"
-#include "support/sha256.h"
 
 typedef struct ModelFile {
   const char *base, *name; /* as file_read_beside() has them; base NULL: the path itself */

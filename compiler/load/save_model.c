@@ -11,9 +11,9 @@
 #include "ir/tensor.h"
 #include "load/load.h"
 #include "load/names.h"
+#include "sha256.h"
 #include "support/files.h"
 #include "support/list.h"
-#include "support/sha256.h"
 #include "support/text.h"
 
 typedef struct Saver {

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "program/program.h"
+#include "sha256.h"
 #include "support/list.h"
-#include "support/sha256.h"
 
 /* The constants that have a place, by their content: open addressing. */
 typedef struct Placed {

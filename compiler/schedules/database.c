@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sha256.h"
 #include "support/data_directory.h"
-#include "support/sha256.h"
 
 const char *database_digest(Arena *arena, const ScheduleRecords *records) {
   enum { DIGITS = 16 };

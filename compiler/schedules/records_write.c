@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "schedules/records.h"
+#include "sha256.h"
 #include "support/diagnostics.h"
 #include "support/files.h"
 #include "support/interrupt.h"
-#include "support/sha256.h"
 
 static const char *members(Arena *arena, const ScheduleRecord *record) {
   const RecordKey *key = &record->key;

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sha256.h"
 #include "support/data_directory.h"
 #include "support/files.h"
 #include "support/list.h"
-#include "support/sha256.h"
 #include "support/text.h"
 #include "template/session.h"
 #include "template/tokens.h"

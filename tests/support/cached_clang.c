@@ -16,9 +16,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "sha256.h"
 #include "support/files.h"
 #include "support/process.h"
-#include "support/sha256.h"
 #include "support/text.h"
 
 enum { MAX_FILE_BYTES = 1 << 30, MAX_KEPT_WEIGHTS_BYTES = 1000000, MAX_SECONDS = 3600 };

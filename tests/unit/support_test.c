@@ -16,9 +16,9 @@
 #include <cmocka.h>
 
 #include "outcome.h"
+#include "sha256.h"
 #include "support/closest.h"
 #include "support/files.h"
-#include "support/sha256.h"
 #include "support/utf8.h"
 
 /* FIPS 180-4's examples, and the two lengths around which padding needs a second block. */

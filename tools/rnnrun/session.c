@@ -23,7 +23,10 @@ void session_check(const Session *session, rnncc_status status, const char *what
 }
 
 void session_start(Session *session, int threads) {
-  rnncc_options options = {.struct_size = sizeof options, .threads = threads, .share_all = session->share_all};
+  rnncc_options options = {.struct_size = sizeof options,
+                           .threads = threads,
+                           .share_all = session->share_all,
+                           .check_weights = session->check_weights};
   const char *why = "no reason given";
   rnncc_status status = session->api->model_create(&options, &session->model, &why);
   if (status != RNNCC_OK) fail(exit_code(status), "%s: %s (status %d)", session->path, why, (int)status);

@@ -10,6 +10,7 @@ typedef struct Session {
   rnncc_library library;
   const rnncc_api *api; /* the library's, or that of another network of it */
   int share_all;        /* as of rnncc_options; for session_start */
+  int check_weights;    /* the same */
   rnncc_model *model;
   rnncc_context *context;
 } Session;

@@ -111,6 +111,7 @@ int verify_verb(const Arguments *arguments) {
   const rnncc_info *info = session.api->info;
   check_names(&arguments->expects, "expect", info->outputs, info->n_outputs);
   rnncc_tensor *inputs = make_inputs(info, arguments, NULL), *outputs = make_outputs(info);
+  session.check_weights = 1;
   session_start(&session, one_thread_count(arguments));
   for (int64_t step = 0; step < arguments->steps; step++) session_run(&session, inputs, outputs);
 

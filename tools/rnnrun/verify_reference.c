@@ -136,6 +136,7 @@ int verify_reference(const Arguments *arguments) {
   Session reference = load_module(arguments->reference, arguments->network);
   const rnncc_info *info = session.api->info;
   check_pair(&session, &reference);
+  session.check_weights = reference.check_weights = 1;
   session_start(&session, one_thread_count(arguments));
   session_start(&reference, one_thread_count(arguments));
   Samples samples = samples_of(arguments);

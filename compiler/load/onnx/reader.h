@@ -10,8 +10,8 @@
 #include "load/onnx/unsupported.h"
 #include "load/settings.h"
 #include "onnx.pb-c.h"
+#include "sha256.h"
 #include "support/files.h"
-#include "support/sha256.h"
 
 /* An output of a function, and the call's value for it; claimed once a node of the function writes it. */
 typedef struct Result {

@@ -43,7 +43,8 @@ class Options(Structure):
     _fields_ = [("struct_size", c_uint32), ("threads", c_int32), ("bind_threads", c_int32),
                 ("parallel_for", c_void_p), ("host", c_void_p), ("steer_threads", c_int32), ("pool_of", c_void_p),
                 ("share_all", c_int32), ("unused", c_int32), ("thread_start", c_void_p), ("pool", c_void_p),
-                ("by_steps", c_int32), ("waits", c_int32), ("priority", c_int32), ("unused_too", c_int32)]
+                ("by_steps", c_int32), ("waits", c_int32), ("priority", c_int32), ("unused_too", c_int32),
+                ("check_weights", c_int32), ("unused_last", c_int32)]
 
 
 THREAD_START = CFUNCTYPE(None, c_void_p, c_int32)  # Options.thread_start

@@ -123,14 +123,16 @@ def _load_again(path: str, network: Optional[str], options: Mapping[str, int]) -
 
 def load(path: native.Path, network: Optional[str] = None, *, threads: int = 0, bind_threads: bool = False,
          steer_threads: bool = True, share_all: bool = False, pool_of: Optional[Module] = None,
-         pool: Optional[Pool] = None, waits: bool = False, priority: int = 0) -> Module:
+         pool: Optional[Pool] = None, waits: bool = False, priority: int = 0,
+         check_weights: bool = False) -> Module:
     """Loads a module that rnncc compiled.
 
     network: which of several; default: the first. threads: 0: as many as the machine allows. pool_of: a module of the same
     file, whose workers it has, too. pool: whose threads it has, of any file. waits: a run waits for threads that another
-    run has, in the order of `priority`, instead of going on with its own thread alone. The others: see rnncc_options of
-    rnncc.h."""
+    run has, in the order of `priority`, instead of going on with its own thread alone. check_weights: UnsupportedError where
+    they are not those that were compiled. The others: see rnncc_options of rnncc.h."""
     options = {"threads": threads, "bind_threads": int(bind_threads), "steer_threads": 0 if steer_threads else -1,
-               "share_all": int(share_all), "waits": int(waits), "priority": priority}
+               "share_all": int(share_all), "waits": int(waits), "priority": priority,
+               "check_weights": int(check_weights)}
     return Module(native.Library(path), network, pool_of._open() if pool_of else None, options,
                   pool._pool if pool else None)

@@ -83,6 +83,8 @@ pub struct Options {
     pub waits: i32,
     pub priority: i32,
     pub unused_too: i32,
+    pub check_weights: i32,
+    pub unused_last: i32,
 }
 
 #[repr(C)]

@@ -249,6 +249,8 @@ pub struct Options {
     /// is done by its caller's thread alone.
     pub waits: bool,
     pub priority: i32,
+    /// A module whose weights are not those that were compiled is an error.
+    pub check_weights: bool,
     /// The host's threads in place of workers.
     pub executor: Option<Executor>,
 }
@@ -272,6 +274,8 @@ impl Options {
             waits: i32::from(self.waits),
             priority: self.priority,
             unused_too: 0,
+            check_weights: i32::from(self.check_weights),
+            unused_last: 0,
         }
     }
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Names as in FIPS 180-4, sections 4.1.2, 5.3.3 and 6.2. */
-#include "support/sha256.h"
+/* Names as in FIPS 180-4, sections 4.1.2, 5.3.3 and 6.2, but for K. */
+#include "sha256.h"
 
 #include <string.h>
 
 /* First 32 bits of the fractional parts of the cube roots of the first 64 primes. */
-static const uint32_t K[64] = {
+static const uint32_t round_constants[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
     0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
@@ -37,7 +37,7 @@ static void compress(uint32_t state[8], const uint8_t *block) {
   expand_schedule(w, block);
   for (int t = 0; t < 64; t++) {
     uint32_t sum1 = rotate_right(e, 6) ^ rotate_right(e, 11) ^ rotate_right(e, 25);
-    uint32_t t1 = h + sum1 + ((e & f) ^ (~e & g)) + K[t] + w[t];
+    uint32_t t1 = h + sum1 + ((e & f) ^ (~e & g)) + round_constants[t] + w[t];
     uint32_t sum0 = rotate_right(a, 2) ^ rotate_right(a, 13) ^ rotate_right(a, 22);
     uint32_t t2 = sum0 + ((a & b) ^ (a & c) ^ (b & c));
     h = g, g = f, f = e, e = d + t1;
