@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 QUICK_SHARE = 8
 TWICE_SHARE = 4
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "runtime" / "bindings" / "python")]
-from support import amount, machine  # noqa: E402
+from support import about_operator, amount, machine  # noqa: E402
 from support.clang import BUILD, WITHOUT_PASSES, cached_clang, prune  # noqa: E402
 from support.targets import FOREIGN, need_foreign, program_flags  # noqa: E402
 
@@ -92,6 +92,7 @@ def pytest_unconfigure(config):
 def pytest_addoption(parser):
     parser.addoption("--long", action="store_true", help="all cases of every sweep, optimised, and all networks in their "
                      "own size: an hour")
+    parser.addoption("--op", metavar="NAME", help="cases about one operator, see support/about_operator.py")
     parser.addoption("--quick", action="store_true", help="of each file every eighth case, of style all")
 
 
@@ -111,6 +112,10 @@ def left_out(item, place):
 def pytest_collection_modifyitems(config, items):
     """Leaves cases out, and finds those that optimise_case() optimises."""
     kinds, files, kept, left, config.first_cases = set(), collections.Counter(), [], [], set()
+    if op := config.getoption("--op"):
+        wanted = set(about_operator.about([(item.path, item.nodeid) for item in items], op))
+        left = [item for item in items if (item.path, item.nodeid) not in wanted]
+        items[:] = [item for item in items if (item.path, item.nodeid) in wanted]
     for item in items:
         if first_of(item) not in kinds and not amount.quick_tests():
             config.first_cases.add(item.nodeid)

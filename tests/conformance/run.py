@@ -5,6 +5,7 @@ that Debian has with the same bytes runs once.
 
     .venv/bin/python tests/conformance/run.py             all of it, two models at a time
     .venv/bin/python tests/conformance/run.py relu gru    the folders whose names contain a word
+    .venv/bin/python tests/conformance/run.py --op GRU    those that are about an operator: small models that have it
     .venv/bin/python tests/conformance/run.py --long      all of it compiled, and Debian's optimised
 
 A folder passes if its module's outputs are what the folder says they are, within the suite's tolerance. It is
@@ -64,6 +65,12 @@ def cases(words, long):
               for place, path in enumerate(folders)]
     found += package_cases(long or bool(words))
     return [case for case in found if not words or any(word in case.name for word in words)]
+
+
+def is_about(case, op):
+    most = 8  # nodes of a test of one operator, and what it needs around it
+    nodes = onnx.load(case.model, load_external_data=False).graph.node
+    return len(nodes) <= most and any(node.op_type == op for node in nodes)
 
 
 def read_list():
@@ -127,11 +134,14 @@ def main():
     parser.add_argument("--update", action="store_true", help="write unsupported.txt anew; failures stay failures")
     parser.add_argument("--listed", action="store_true", help="only the folders that unsupported.txt has")
     parser.add_argument("--long", action="store_true", help="every case is compiled; clang optimises all of Debian's")
+    parser.add_argument("--op", metavar="NAME", help="only the folders that are about one operator; there may be none")
     parser.add_argument("--junit", type=Path)
     arguments = parser.parse_args()
     start = time.monotonic()
     listed = read_list()
     chosen = [case for case in cases(arguments.words, arguments.long) if not arguments.listed or case.name in listed]
+    if arguments.op:
+        chosen = [case for case in chosen if is_about(case, arguments.op)]
     for case in chosen:
         case.listed = case.name in listed
     with multiprocessing.Pool(arguments.j) as pool:
@@ -140,13 +150,13 @@ def main():
         write_list(results, read_list())
     listed = read_list()
     failures = {r.name: why for r in results if (why := judged(r, listed))}
-    gone = set(listed) - {r.name for r in results} if not arguments.words and not arguments.listed else ()
+    gone = set(listed) - {r.name for r in results} if not (arguments.words or arguments.listed or arguments.op) else ()
     failures |= {name: f"is in {LIST.name}, and not in the suite" for name in gone}
     report(results, failures)
     print(f"{time.monotonic() - start:.0f} s")
     if arguments.junit:
         write_junit(arguments.junit, results, failures)
-    return 1 if failures or not results or not SUITE.exists() else 0
+    return 1 if failures or not (results or arguments.op) or not SUITE.exists() else 0
 
 
 if __name__ == "__main__":

@@ -70,8 +70,10 @@ def asked(*options):
 
 @pytest.mark.parametrize("options, said", [
     (["--quik"], "unknown option --quik; expected"),
-    (["--without=sse"], "unknown option --without=sse; expected --quick or --long, --without=avx512 or --without=avx2"),
+    (["--without=sse"], "unknown option --without=sse; expected --quick, --long or --op=NAME, --without=avx512"),
     (["--quick", "--without=avx2", "--long"], "--quick and --long exclude each other"),
+    (["--op=Convolve"], "Convolve is none of the operators that tools/docs/operators.md lists"),
+    (["--op=Conv", "--quick"], "--quick and --op exclude each other"),
     (["tests/graphs"], "unknown option tests/graphs"),
 ])
 def test_a_wrong_option_is_reported(options, said):
@@ -82,7 +84,7 @@ def test_a_wrong_option_is_reported(options, said):
 def test_help_names_every_option():
     status, out, error = asked("--help")
     assert (status, error) == (0, "") and out.startswith("tools/test ")
-    for option in ("--quick", "--long", "--without=", "--help"):
+    for option in ("--quick", "--long", "--op=", "--without=", "--help"):
         assert f"\n  {option}" in out
 
 
