@@ -22,7 +22,7 @@ typedef enum ActivationKind {
 } ActivationKind;
 
 typedef struct CellKind {
-  OpKind op;
+  OpKind op, training, gradient;
   int states, gates;
   const char *letters; /* of the gates */
   char candidate;      /* PyTorch's letter for the last of them */
@@ -30,7 +30,25 @@ typedef struct CellKind {
   ActivationKind defaults[MAX_ACTIVATIONS];
 } CellKind;
 
-const CellKind *cell_kind(OpKind op); /* NULL: it is not recurrent */
+const CellKind *cell_kind(OpKind op);  /* of RNN, GRU, LSTM; NULL: it is another operator */
+const CellKind *layer_cell(OpKind op); /* also of RNNTraining, RNNGradient, ... */
+
+/* Is it RNNTraining, ...? RNNGradient, ...? */
+bool op_is_layer_training(OpKind op);
+bool op_is_layer_gradient(OpKind op);
+
+/* What S, the last output of RNNTraining, ..., has for a step, a sample and a unit: the gates as activated, in ONNX's
+ * order; then of LSTM the cell state; of GRU the reset gate times the hidden state before, or with linear_before_reset
+ * the product that the reset gate multiplies, its bias included. Zeros beyond a sample's length. Indexed by time, as Y;
+ * S is [T, D, B, n*H] in both layouts. */
+static inline int cell_saved(const CellKind *kind) { return kind->gates > 1 ? kind->gates + 1 : 1; }
+
+/* Inputs of RNNGradient, ... behind those of the layer, of which there are so many. */
+enum { GRADIENT_Y, GRADIENT_S, GRADIENT_DY, GRADIENT_DY_H, GRADIENT_DY_C };
+static inline int layer_inputs(const CellKind *kind) { return kind->states > 1 ? INPUT_P + 1 : INPUT_H + 1; }
+
+/* Outputs of RNNGradient, ...: gradients of these inputs of the layer. */
+enum { GRADIENT_X, GRADIENT_W, GRADIENT_R, GRADIENT_B, GRADIENT_H, GRADIENT_C, GRADIENT_P };
 
 typedef struct Activation {
   ActivationKind kind;
@@ -40,7 +58,10 @@ typedef struct Activation {
 /* N_ACTIVATIONS: there is none of that name. Case does not matter, as in ONNX Runtime. */
 ActivationKind activation_find(const char *name);
 
-/* Those of all directions, forward first. needs: shape_rnn has checked the node. */
-void read_activations(const Node *node, Activation activations[2 * MAX_ACTIVATIONS]);
+/* Those of all directions, forward first; returns how many. needs: shape_rnn has checked the node. */
+int read_activations(const Node *node, Activation activations[2 * MAX_ACTIVATIONS]);
+
+/* Does the value of the function tell its derivative? Not of an Elu of negative alpha, which is not monotonous. */
+bool activation_has_slope(const Activation *activation);
 
 #endif

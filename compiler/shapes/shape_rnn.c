@@ -4,7 +4,10 @@
  *   layout 0: X [T, B, I], h0 [D, B, H], Y [T, D, B, H], Y_h [D, B, H]
  *   layout 1: X [B, T, I], h0 [B, D, H], Y [B, T, D, H], Y_h [B, D, H]
  *   W [D, G*H, I], R [D, G*H, H], bias [D, 2*G*H], lengths [B], P [D, 3*H]
+ * Those that save for their gradients, and the gradients, also: S [T, D, B, n*H] (ir/cell.h) in both layouts.
  */
+#include <string.h>
+
 #include "ir/cell.h"
 #include "shapes/shape.h"
 
@@ -69,6 +72,7 @@ static bool check_operands(Graph *graph, const Node *node, const CellKind *cell,
   good &= check_shape(graph, node, INPUT_B, 2, b, "the bias, [directions, 2*gates*hidden_size]");
   good &= check_shape(graph, node, INPUT_LENGTHS, 1, &e->B, "the sequence lengths, [batch]");
   good &= check_shape(graph, node, INPUT_H, 3, state, state_words);
+  if (cell->states == 1) return good;
   good &= check_shape(graph, node, INPUT_C, 3, state, state_words);
   good &= check_shape(graph, node, INPUT_P, 2, p, "the peepholes, [directions, 3*hidden_size]");
   return good;
@@ -85,20 +89,81 @@ static bool check_lengths(Graph *graph, const Node *node, const Dim *T) {
                                                    (long long)range.most, dim_text(graph, T));
 }
 
-bool shape_rnn(Graph *graph, Node *node) {
-  const CellKind *cell = cell_kind(node->op->kind);
+/* What is differentiated: an activation by its value, and nothing that is bounded by `clip`. */
+static bool check_slopes(const Node *node) {
+  if (op_is_layer_training(node->op->kind) || op_is_layer_gradient(node->op->kind)) {
+    Activation activations[2 * MAX_ACTIVATIONS];
+    int n = read_activations(node, activations);
+    if (node_has(node, ATTR_clip)) return shape_unsupported(node, "a layer with `clip` has no gradient");
+    for (int i = 0; i < n; i++)
+      if (!activation_has_slope(&activations[i]))
+        return shape_unsupported(node, "activation %d has alpha %g, with which it has no gradient", i,
+                                 (double)activations[i].alpha);
+  }
+  return true;
+}
+
+static bool check_layer(Graph *graph, Node *node, Extents *e) {
+  const CellKind *cell = layer_cell(node->op->kind);
   int directions = node_word(node, ATTR_direction) == DIRECTION_bidirectional ? 2 : 1;
-  if (!check_attributes(node, cell, directions) || !check_rank(graph, node, 0, 3, 3)) return false;
+  if (!check_attributes(node, cell, directions) || !check_slopes(node) || !check_rank(graph, node, 0, 3, 3))
+    return false;
   const Dim **x = node->inputs[0]->shape;
   bool batch_first = node_int(node, ATTR_layout) == 1;
-  Extents e = {.T = x[batch_first], .B = x[!batch_first], .I = x[2], .batch_first = batch_first};
-  e.H = dim_const(graph->dims, node_int(node, ATTR_hidden_size));
-  e.D = dim_const(graph->dims, directions);
-  if (!check_operands(graph, node, cell, &e) || !check_lengths(graph, node, e.T)) return false;
-  const Dim *y[] = {e.T, e.D, e.B, e.H}, *y_batch_first[] = {e.B, e.T, e.D, e.H};
-  const Dim *state[] = {e.D, e.B, e.H}, *state_batch_first[] = {e.B, e.D, e.H};
-  set_shape(graph, node, 0, 4, batch_first ? y_batch_first : y);
-  for (int output = 1; output < node->n_outputs; output++)
-    set_shape(graph, node, output, 3, batch_first ? state_batch_first : state);
-  return true;
+  *e = (Extents){.T = x[batch_first], .B = x[!batch_first], .I = x[2], .batch_first = batch_first};
+  e->H = dim_const(graph->dims, node_int(node, ATTR_hidden_size));
+  e->D = dim_const(graph->dims, directions);
+  return check_operands(graph, node, cell, e) && check_lengths(graph, node, e->T);
+}
+
+/* The shapes of Y, a state and S. */
+typedef struct Results {
+  const Dim *y[4], *state[3], *saved[4];
+} Results;
+
+static Results results_of(Graph *graph, const CellKind *cell, const Extents *e) {
+  const Dim *n = dim_const(graph->dims, cell_saved(cell));
+  Results r = {.y = {e->T, e->D, e->B, e->H},
+               .state = {e->D, e->B, e->H},
+               .saved = {e->T, e->D, e->B, dim_mul(graph->dims, n, e->H)}};
+  if (!e->batch_first) return r;
+  const Dim *y[] = {e->B, e->T, e->D, e->H}, *state[] = {e->B, e->D, e->H};
+  memcpy(r.y, y, sizeof y);
+  memcpy(r.state, state, sizeof state);
+  return r;
+}
+
+bool shape_rnn(Graph *graph, Node *node) {
+  Extents e;
+  if (!check_layer(graph, node, &e)) return false;
+  const CellKind *cell = layer_cell(node->op->kind);
+  Results r = results_of(graph, cell, &e);
+  set_shape(graph, node, 0, 4, r.y);
+  for (int output = 1; output < node->n_outputs && output <= cell->states; output++)
+    set_shape(graph, node, output, 3, r.state);
+  return node->n_outputs <= 1 + cell->states || set_shape(graph, node, 1 + cell->states, 4, r.saved);
+}
+
+bool shape_rnn_gradient(Graph *graph, Node *node) {
+  Extents e;
+  if (!check_layer(graph, node, &e)) return false;
+  const CellKind *cell = layer_cell(node->op->kind);
+  Results r = results_of(graph, cell, &e);
+  int own = layer_inputs(cell);
+  bool good = check_shape(graph, node, own + GRADIENT_Y, 4, r.y, "Y");
+  good &= check_shape(graph, node, own + GRADIENT_S, 4, r.saved, "S, [steps, directions, batch, n*hidden_size]");
+  good &= check_shape(graph, node, own + GRADIENT_DY, 4, r.y, "the gradient of Y");
+  good &= check_shape(graph, node, own + GRADIENT_DY_H, 3, r.state, "the gradient of Y_h");
+  good &= check_shape(graph, node, own + GRADIENT_DY_C, 3, r.state, "the gradient of Y_c");
+  if (!good) return false;
+  DimTable *dims = graph->dims;
+  const Dim *peepholes[] = {e.D, dim_mul(dims, dim_const(dims, 3), e.H)};
+  const Dim *biases[] = {e.D, dim_mul(dims, dim_const(dims, 2 * cell->gates), e.H)};
+  set_shape(graph, node, GRADIENT_X, 3, node->inputs[INPUT_X]->shape);
+  set_shape(graph, node, GRADIENT_W, 3, node->inputs[INPUT_W]->shape);
+  set_shape(graph, node, GRADIENT_R, 3, node->inputs[INPUT_R]->shape);
+  set_shape(graph, node, GRADIENT_B, 2, biases);
+  set_shape(graph, node, GRADIENT_H, 3, r.state);
+  set_shape(graph, node, GRADIENT_C, 3, r.state);
+  return set_shape(graph, node, GRADIENT_P, 2, peepholes);
 }

@@ -13,6 +13,11 @@ static const OpKind contrib[] = {
 #include "ir/ops.def"
     N_OPS};
 
+static const OpKind own[] = {
+#define OWN(name, ...) OP_##name,
+#include "ir/ops.def"
+    N_OPS};
+
 /* Nodes of these have kernels or become others. */
 static const OpKind choices[] = {
 #define CHOICE(name, ...) OP_##name,
@@ -113,11 +118,16 @@ static int by_name(const void *a, const void *b) {
   return strcmp((*(const OpInfo *const *)a)->name, (*(const OpInfo *const *)b)->name);
 }
 
-static void write_ops(bool contribs) {
+/* Of ONNX's, ONNX Runtime's or rnncc's own. */
+static const OpKind *owner_of(const OpInfo *op) {
+  return is_among(contrib, op) ? contrib : is_among(own, op) ? own : NULL;
+}
+
+static void write_ops(const OpKind *owner) {
   static const OpInfo *ops[N_OPS];
   size_t count = 0;
   for (int i = 0; op_at(i); i++)
-    if (is_among(contrib, op_at(i)) == contribs) ops[count++] = op_at(i);
+    if (owner_of(op_at(i)) == owner) ops[count++] = op_at(i);
   qsort(ops, count, sizeof(OpInfo *), by_name);
   printf("| operator | inputs | element types | attributes | runs as |\n|---|---|---|---|---|\n");
   for (size_t i = 0; i < count; i++) {
@@ -144,9 +154,11 @@ static void write_read_as(void) {
 
 int main(void) {
   printf("## Of ONNX\n\n");
-  write_ops(false);
+  write_ops(NULL);
   printf("\n## Of ONNX Runtime: com.microsoft\n\n");
-  write_ops(true);
+  write_ops(contrib);
+  printf("\n## Of rnncc\n\n");
+  write_ops(own);
   printf("\n## Read as another operator\n\n");
   write_read_as();
   return fflush(stdout) != 0;

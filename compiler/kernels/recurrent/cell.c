@@ -16,8 +16,9 @@ static const CellInfo cells[] = {
 const CellInfo *cell_info(Cell cell) { return &cells[cell]; }
 
 Cell cell_of(const Node *node) {
-  if (is_op(node, OP_RNN)) return CELL_RNN;
-  if (is_op(node, OP_LSTM)) return CELL_LSTM;
+  OpKind kind = layer_cell(node->op->kind)->op;
+  if (kind == OP_RNN) return CELL_RNN;
+  if (kind == OP_LSTM) return CELL_LSTM;
   return node_int(node, ATTR_linear_before_reset) ? CELL_GRU_AFTER : CELL_GRU_BEFORE;
 }
 
