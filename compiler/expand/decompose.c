@@ -83,20 +83,29 @@ static void expand_all(Graph *graph, Expansion *const *by_op) {
  * node's operator is a FORMULA. */
 void decompose(Graph *graph) { expand_all(graph, expansions); }
 
+/* What has a body. */
+static Expansion *const searches[N_OPS] = {[OP_BeamSearch] = expand_beam_search};
+
+static bool has_any(const Graph *graph, Expansion *const *by_op) {
+  for (int n = 0; n < graph->n_nodes; n++)
+    if (by_op[graph->nodes[n]->op->kind]) return true;
+  return false;
+}
+
+/* needs: infer_shapes. keeps: types and shapes. breaks: nothing. Before any pass that rewrites bodies: they go through
+ * the bodies of control flow, of which a BeamSearch is none. */
+void expand_searches(Graph *graph) {
+  if (has_any(graph, searches)) expand_all(graph, searches);
+}
+
 /* What convolutions of bytes may take. */
 static Expansion *const sums[N_OPS] = {
     [OP_QLinearAdd] = expand_quantised_sum, [OP_QLinearLeakyRelu] = expand_quantised_leaky_relu};
 
-static bool has_sums(const Graph *graph) {
-  for (int n = 0; n < graph->n_nodes; n++)
-    if (sums[graph->nodes[n]->op->kind]) return true;
-  return false;
-}
-
 /* needs: fuse_epilogue. keeps: types and shapes, and what is computed, to the bit. breaks: nothing. Afterwards no node
  * is a QLinearAdd or a QLinearLeakyRelu; those in epilogues are no nodes of the graph. */
 void expand_sums(Graph *graph) {
-  if (!has_sums(graph)) return;
+  if (!has_any(graph, sums)) return;
   expand_all(graph, sums);
   fold_constants(graph);
 }

@@ -35,11 +35,12 @@ Attribute attribute_type(AttributeName name, DType dtype) {
   return (Attribute){.id = name, .kind = ATTRIBUTE_TYPE, .i = dtype};
 }
 
-Node *build_op(const Builder *builder, OpKind op, int n_inputs, Value *const *inputs, int n_outputs, int n_attributes,
-               const Attribute *attributes) {
+static Node *build_node(const Builder *builder, OpKind op, int n_inputs, Value *const *inputs, int n_captures,
+                        int n_outputs, int n_attributes, const Attribute *attributes) {
   Graph *graph = builder->graph;
   Node *node = graph_node(graph, op_info(op), builder->name, n_inputs, n_outputs);
   node->where = builder->where;
+  node->n_captures = n_captures;
   memcpy(node->inputs, inputs, (size_t)n_inputs * sizeof *inputs);
   for (int i = 0; i < n_outputs; i++) graph_set_output(node, i, graph_value(graph, builder->name, builder->where));
   node->n_attributes = n_attributes;
@@ -51,6 +52,17 @@ Node *build_op(const Builder *builder, OpKind op, int n_inputs, Value *const *in
   }
   if (!infer_node(graph, node)) bug("a new %s has no shape", node->op->name);
   return node;
+}
+
+Node *build_op(const Builder *builder, OpKind op, int n_inputs, Value *const *inputs, int n_outputs, int n_attributes,
+               const Attribute *attributes) {
+  return build_node(builder, op, n_inputs, inputs, 0, n_outputs, n_attributes, attributes);
+}
+
+Node *build_loop(const Builder *builder, Graph *body, int n_inputs, Value *const *inputs, int n_captures,
+                 int n_outputs) {
+  const Attribute attribute = {.id = ATTR_body, .kind = ATTRIBUTE_GRAPH, .graph = body};
+  return build_node(builder, OP_Loop, n_inputs, inputs, n_captures, n_outputs, 1, &attribute);
 }
 
 void set_attribute(Graph *graph, Node *node, Attribute attribute) {

@@ -25,6 +25,10 @@ void set_attribute(Graph *graph, Node *node, Attribute attribute);
 Node *build_op(const Builder *builder, OpKind op, int n_inputs, Value *const *inputs, int n_outputs, int n_attributes,
                const Attribute *attributes);
 
+/* A Loop of this body, the last of whose inputs stand for the last `n_captures` inputs of the node. */
+Node *build_loop(const Builder *builder, Graph *body, int n_inputs, Value *const *inputs, int n_captures,
+                 int n_outputs);
+
 /* The range [start, end) of an axis. */
 typedef struct Range {
   int64_t axis, start, end;

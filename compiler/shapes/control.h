@@ -41,7 +41,14 @@ bool loop_is_conditional(const Node *node, const Graph *body);
  * every new node, in order. False if the node stays as it is. */
 bool control_rewrite(Graph *graph, Node *node, void (*infer)(Graph *, Node *));
 
+/* A copy of the node's body, with the types, shapes and constants that it captures, becomes the attribute's graph. */
+Graph *body_instantiate(Graph *graph, const Node *node, AttributeName name);
+/* Infers its nodes; those that are folded go. False after an error. */
+bool body_infer(Graph *body);
+
 /* Infers all nodes of a graph whose inputs have types and shapes; some are rewritten or folded. */
 void infer_nodes(Graph *graph);
+/* Drops nodes all of whose outputs became constants. */
+void drop_folded_nodes(Graph *graph);
 
 #endif

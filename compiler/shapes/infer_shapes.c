@@ -188,7 +188,7 @@ static bool became_constants(const Node *node) {
   return constant;
 }
 
-static void drop_constant_nodes(Graph *graph) {
+void drop_folded_nodes(Graph *graph) {
   int kept = 0;
   for (int n = 0; n < graph->n_nodes; n++) {
     Node *node = graph->nodes[n];
@@ -224,6 +224,6 @@ void infer_shapes(Graph *graph) {
   infer_nodes(graph);
   check_states(graph);
   stop_on_errors();
-  graph_each(graph, drop_constant_nodes);
+  drop_folded_nodes(graph);
   graph_each(graph, graph_renumber);
 }

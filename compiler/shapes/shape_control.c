@@ -17,7 +17,7 @@
 static int formal_inputs(const Node *node) { return node->n_inputs - node->n_captures; }
 static int formal_body_inputs(const Node *node, const Graph *body) { return body->n_inputs - node->n_captures; }
 
-static Attribute *body_named(Node *node, AttributeName name) {
+static Attribute *body_named(const Node *node, AttributeName name) {
   Attribute *attribute = (Attribute *)node_attribute(node, name);
   if (!attribute->source) attribute->source = attribute->graph;
   return attribute;
@@ -45,10 +45,9 @@ static Value *constant_like(Graph *body, const Value *outer) {
   return value;
 }
 
-/* A copy of the body with the types, shapes and constants that it captures. */
-static Graph *instantiate(Graph *graph, const Node *node, Attribute *attribute) {
-  const Graph *source = attribute->source;
-  Graph *body = body_clone(graph, source);
+Graph *body_instantiate(Graph *graph, const Node *node, AttributeName name) {
+  Attribute *attribute = body_named(node, name);
+  Graph *body = body_clone(graph, attribute->source);
   int formal = formal_body_inputs(node, body), outer = formal_inputs(node);
   Value **arguments = arena_copy(graph->arena, body->inputs, (size_t)body->n_inputs * sizeof *arguments);
   for (int i = 0; i < node->n_captures; i++) {
@@ -66,11 +65,12 @@ static Graph *instantiate(Graph *graph, const Node *node, Attribute *attribute) 
   return attribute->graph = body;
 }
 
-/* False after an error. */
-static bool infer_body(Graph *body) {
+bool body_infer(Graph *body) {
   infer_nodes(body);
   for (int i = 0; i < body->n_outputs; i++)
     if (body->outputs[i]->rank < 0) return false;
+  drop_folded_nodes(body);
+  graph_renumber(body);
   return true;
 }
 
@@ -124,13 +124,13 @@ bool shape_if(Graph *graph, Node *node) {
   if (!check_condition(graph, node, node->inputs[0])) return false;
   node->control = ARENA_NEW(graph->arena, Control);
   for (int b = 0; b < 2; b++) {
-    bodies[b] = instantiate(graph, node, body_named(node, names[b]));
+    bodies[b] = body_instantiate(graph, node, names[b]);
     if (formal_body_inputs(node, bodies[b]))
       return shape_error(node, "`%s` has inputs; a branch has none", attribute_name(names[b]));
     if (bodies[b]->n_outputs != node->n_outputs)
       return shape_error(node, "`%s` has %d outputs, the node %d", attribute_name(names[b]), bodies[b]->n_outputs,
                          node->n_outputs);
-    good &= infer_body(bodies[b]);
+    good &= body_infer(bodies[b]);
   }
   for (int k = 0; good && k < node->n_outputs; k++)
     good = join_outputs(graph, node, k, bodies[0]->outputs[k], bodies[1]->outputs[k], first);
@@ -226,13 +226,13 @@ static bool infer_loop(LoopShapes *loop, SetInputs *set_inputs, int first_output
   Control *control = loop->control;
   for (int attempt = 0; attempt < 2; attempt++) {
     const int before = error_count();
-    loop->body = instantiate(loop->graph, loop->node, body_named(loop->node, ATTR_body));
+    loop->body = body_instantiate(loop->graph, loop->node, ATTR_body);
     loop->grows = false;
     set_inputs(loop);
     for (int k = 0; k < control->n_carried; k++)
       set_type(loop->body->inputs[control->n_leading + k], initial(loop, k)->dtype, initial(loop, k)->rank,
                arena_copy(loop->graph->arena, loop->carried[k].shape, sizeof loop->carried[k].shape));
-    if (!infer_body(loop->body) || error_count() > before || !inputs_known(loop->node)) return false;
+    if (!body_infer(loop->body) || error_count() > before || !inputs_known(loop->node)) return false;
     for (int k = 0; k < control->n_carried; k++)
       if (!settle_carried(loop, k, loop->body->outputs[first_output + k])) return false;
     if (!loop->grows) return true;

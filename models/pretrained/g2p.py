@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""python -m pretrained.g2p FOLDER: how English words are pronounced, by the network of the package g2p_en.
+"""python -m pretrained.g2p FOLDER [BEAM...]: how English words are pronounced, by the network of the package g2p_en.
 
-K. Park and J. Kim, g2pE, 2019: a GRU reads a word's letters, another gives its phonemes one after the other. They are
-two models, because the second runs once for each phoneme, on all hypotheses of a beam search at once:
+K. Park and J. Kim, g2pE, 2019: a GRU reads a word's letters, another gives its phonemes one after the other. The model
+has both, and the search for the likeliest phonemes of as many hypotheses as BEAM says; for each, FOLDER/g2p_BEAM.json:
 
-    g2p_encoder   letters i64 [T]                             -> hidden f32 [1,1,256]
-    g2p_decoder   phoneme i64 [K], hidden f32 [1,K,256]       -> log_probability f32 [K,74], next_hidden f32 [1,K,256]
+    g2p    letters i64 [T]  ->  phonemes i64 [20], length i64 [1]
 
-LETTERS and PHONEMES say what the numbers mean. A word ends with END_OF_WORD; its phonemes begin with START and end with
-END.
+LETTERS and PHONEMES say what the numbers mean. A word ends with END_OF_WORD; `length` phonemes are its sound, END
+follows.
 """
 import sys
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 import numpy
 
 from pretrained import package_folder
+from support.bodies import Body
 from support.model_builder import Model
 
 LETTERS = ("<pad>", "<unk>", "</s>", *"abcdefghijklmnopqrstuvwxyz")
@@ -26,7 +26,7 @@ PHONEMES = ("<pad>", "<unk>", "<s>", "</s>",
             "UW UW0 UW1 UW2 V W Y Z ZH".split())
 START, END = 2, 3
 MAX_WORD = 64  # letters and the end
-MAX_BEAM = 16
+MAX_SOUND = 20  # phonemes of a word
 
 
 def reset_update_new_to_zrh(matrix):
@@ -35,48 +35,55 @@ def reset_update_new_to_zrh(matrix):
     return numpy.concatenate([update, reset, new])
 
 
-def gru(model, weights, part, x, hidden=None):
-    """x [T,B,I]; the last hidden state, [1,B,H]."""
+def gru(model, graph, weights, part, x, hidden=None):
+    """x [T,B,I]; the last hidden state, [1,B,H]. graph: the model, or a body in it."""
     gates = {key: reset_update_new_to_zrh(weights[f"{part}_{key}"]) for key in ("w_ih", "w_hh", "b_ih", "b_hh")}
     bias = numpy.concatenate([gates["b_ih"], gates["b_hh"]])
     constants = [model.constant(array[numpy.newaxis], f"{part}.{name}") for name, array in
                  (("W", gates["w_ih"]), ("R", gates["w_hh"]), ("B", bias))]
     size = gates["w_hh"].shape[1]
-    return model.node("GRU", [x, *constants, None, hidden], ["", f"{part}.hidden"], hidden_size=size, linear_before_reset=1)[1]
+    return graph.node("GRU", [x, *constants, None, hidden], 2, hidden_size=size, linear_before_reset=1)[1]
 
 
-def encoder(weights):
-    model = Model("g2p_encoder")
+def encoded(model, weights):
+    """The state that the decoder starts from, [1,1,H]."""
     letters = model.input("letters", "i64", [model.dim("T", 1, 8, MAX_WORD)])
     embedding = model.constant(weights["enc_emb"], "letter_embedding")
     x = model.node("Unsqueeze", [model.node("Gather", [embedding, letters]), model.constant(numpy.array([1]))])
-    model.output(model.node("Identity", [gru(model, weights, "enc", x)], ["hidden"]))
-    return model
+    return gru(model, model, weights, "enc", x)
 
 
-def decoder(weights):
-    model = Model("g2p_decoder")
-    beam, size = model.dim("K", 1, 1, MAX_BEAM), weights["dec_w_hh"].shape[1]
-    phoneme = model.input("phoneme", "i64", [beam])
-    hidden = model.input("hidden", "f32", [1, beam, size])
-    embedding = model.constant(weights["dec_emb"], "phoneme_embedding")
+def decoder(model, weights):
+    """A step of K hypotheses: their last phonemes [K] and states [1,K,H] give log probabilities [K,74], new states."""
+    step = Body(model, phoneme="i64", hidden="f32")
+    phoneme, hidden = step.inputs
     front = model.constant(numpy.array([0]))
-    x = model.node("Unsqueeze", [model.node("Gather", [embedding, phoneme]), front])
-    after = gru(model, weights, "dec", x, hidden)
-    logits = model.node("Gemm", [model.node("Squeeze", [after, front]), model.constant(weights["fc_w"], "classes"),
-                                 model.constant(weights["fc_b"], "classes_bias")], transB=1)
-    model.output(model.node("LogSoftmax", [logits], ["log_probability"]), model.node("Identity", [after], ["next_hidden"]))
+    x = step.node("Unsqueeze", [step.node("Gather", [model.constant(weights["dec_emb"], "phoneme_embedding"), phoneme]), front])
+    after = gru(model, step, weights, "dec", x, hidden)
+    logits = step.node("Gemm", [step.node("Squeeze", [after, front]), model.constant(weights["fc_w"], "classes"),
+                                model.constant(weights["fc_b"], "classes_bias")], transB=1)
+    return step.output(step.node("LogSoftmax", [logits]), after)
+
+
+def network(weights, beam):
+    model = Model("g2p")
+    hidden, start = encoded(model, weights), model.constant(numpy.array([START]))
+    found = model.node("BeamSearch", [start, hidden], 2, body=decoder(model, weights), beam_size=beam, end_token=END,
+                       max_length=MAX_SOUND, state_axes=[1])
+    shapes = {"phonemes": [MAX_SOUND], "length": [1]}  # of the one word, and the best of its hypotheses
+    for value, (name, shape) in zip(found, shapes.items()):
+        model.output(model.node("Reshape", [value, model.constant(numpy.array(shape))], [name]))
     return model
 
 
-def main(folder):
+def main(folder, *beams):
     folder.mkdir(parents=True, exist_ok=True)
     weights = numpy.load(package_folder("g2p_en") / "checkpoint20.npz")
-    for model in (encoder(weights), decoder(weights)):
-        print(model.write(folder))
+    for beam in beams or (1,):
+        print(network(weights, beam).write(folder, f"g2p_{beam}"))
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        raise SystemExit("usage: python -m pretrained.g2p FOLDER")
-    main(Path(sys.argv[1]))
+    if len(sys.argv) < 2 or not all(beam.isdecimal() for beam in sys.argv[2:]):
+        raise SystemExit("usage: python -m pretrained.g2p FOLDER [BEAM...]")
+    main(Path(sys.argv[1]), *map(int, sys.argv[2:]))

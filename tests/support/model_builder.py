@@ -71,9 +71,10 @@ class Model:
 
     # rnncc
 
-    def write(self, directory):
-        """Writes NAME.json and, if a constant is large or not finite, NAME.safetensors. Returns the JSON's path."""
-        directory = Path(directory)
+    def write(self, directory, stem=None):
+        """Writes STEM.json and, if a constant is large or not finite, STEM.safetensors; a stem of None is the name. Returns
+        the JSON's path."""
+        directory, stem = Path(directory), stem or self.name
         document = {"format": "rnncc", "version": 1, "name": self.name}
         stored = {name: array for name, array in self.arrays.items() if not inline(array)}
         if self.dims:
@@ -83,13 +84,13 @@ class Model:
             document["states"] = self.states
         document["outputs"] = self.outputs
         if stored:
-            document["weights"] = [self._write_weights(directory / f"{self.name}.safetensors", stored)]
+            document["weights"] = [self._write_weights(directory / f"{stem}.safetensors", stored)]
         if len(stored) < len(self.arrays):
             document["constants"] = {name: inline_constant(array) for name, array in self.arrays.items()
                                      if name not in stored}
         document["nodes"] = [{key: value for key, value in node.items() if key != "attributes" or value}
                              for node in self.nodes]
-        path = directory / f"{self.name}.json"
+        path = directory / f"{stem}.json"
         path.write_text(json.dumps(document, indent=1, default=json_of))
         return path
 

@@ -15,6 +15,7 @@ static const OpKind contrib[] = {
 
 static const OpKind own[] = {
 #define OWN(name, ...) OP_##name,
+#define OWN_FORMULA(name, ...) OP_##name,
 #include "ir/ops.def"
     N_OPS};
 
@@ -147,7 +148,7 @@ static void write_read_as(void) {
   printf("| operator | of | is read as |\n|---|---|---|\n");
   for (int i = 0; contrib_row(i, &domain, &name, &ours); i++) {
     const OpInfo *op = op_find(ours);
-    if (op && is_among(contrib, op) && !strcmp(name, ours)) continue; /* told above */
+    if (op && owner_of(op) && !strcmp(name, ours)) continue; /* told above */
     printf("| `%s` | %s | %s%s%s |\n", name, domain, op ? "`" : "", op ? ours : "others", op ? "`" : "");
   }
 }

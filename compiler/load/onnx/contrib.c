@@ -40,6 +40,7 @@ static const struct {
     {"ai.onnx.preview", "FlexAttention", NULL, adapt_flex_attention},
 #define CONTRIB(name, ...) {"com.microsoft", #name, NULL, NULL},
 #define CONTRIB_CHOICE(name, ...) {"com.microsoft", #name, NULL, NULL},
+#define OWN_FORMULA(name, ...) {"ai.rnncc", #name, NULL, NULL},
 #include "ir/ops.def"
 };
 enum { N_OPERATORS = sizeof OPERATORS / sizeof *OPERATORS };
