@@ -34,6 +34,14 @@ typedef struct Child {
   Text output;
 } Child;
 
+/* 0, or what failed: without memory these functions do nothing, and the program would run elsewhere. */
+static int settle_actions(posix_spawn_file_actions_t *actions, const char *folder, const int streams[3]) {
+  int failure = posix_spawn_file_actions_addchdir_np(actions, folder);
+  for (int stream = STDIN_FILENO; stream <= STDERR_FILENO && !failure; stream++)
+    failure = posix_spawn_file_actions_adddup2(actions, streams[stream], stream);
+  return failure;
+}
+
 int process_spawn(const char *const *argv, const char *folder, int input, int output, int error, pid_t *pid) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
@@ -42,16 +50,13 @@ int process_spawn(const char *const *argv, const char *folder, int input, int ou
   sigemptyset(&defaults);
   sigaddset(&defaults, SIGPIPE);
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addchdir_np(&actions, folder);
-  posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, error, STDERR_FILENO);
   posix_spawnattr_init(&attributes);
   int group = within_body ? 0 : POSIX_SPAWN_SETPGROUP;
   posix_spawnattr_setflags(&attributes, (short)(group | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &defaults);
-  int failure = posix_spawnp(pid, argv[0], &actions, &attributes, (char *const *)argv, environ);
+  int failure = settle_actions(&actions, folder, (const int[]){input, output, error});
+  if (!failure) failure = posix_spawnp(pid, argv[0], &actions, &attributes, (char *const *)argv, environ);
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   return failure;

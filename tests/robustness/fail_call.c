@@ -3,11 +3,15 @@
  * To be preloaded: call number $FAIL_CALL of the program itself, from 1 on, to the functions below fails, as they would
  * without room, file descriptors, or a sound disk. Its name is added to the file $FAILED_CALL. Calls of libraries are
  * not counted, nor calls on the folder of temporary files, which only tidy up there.
+ *
+ * With $KILL_CALL in place of $FAIL_CALL the program is killed before call number $KILL_CALL; with $CUT_FILE, too, the
+ * file of that name loses its second half before call number $FAIL_CALL, which does not fail.
  */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -22,22 +26,20 @@
 
 static atomic_int calls;
 
-/* Writes by system calls: stdio's functions are among those that fail. */
-static void tell(const char *name) {
-  int (*really_open)(const char *, int, ...) = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open64");
-  ssize_t (*really_write)(int, const void *, size_t) = (ssize_t(*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
-  int file = really_open(getenv("FAILED_CALL"), O_WRONLY | O_CREAT | O_APPEND, 0666);
-  if (file >= 0 && really_write(file, name, strlen(name)) > 0) really_write(file, "\n", 1);
-  close(file);
+static int cut_file(void) {
+  struct stat64 status;
+  const char *path = getenv("CUT_FILE");
+  return path && !syscall(SYS_stat, path, &status) && !syscall(SYS_truncate, path, status.st_size / 2);
 }
 
 static int fails(const char *name, int error, const void *caller) {
-  const char *wanted = getenv("FAIL_CALL");
+  const char *failing = getenv("FAIL_CALL"), *killing = getenv("KILL_CALL"), *wanted = killing ? killing : failing;
   if (!wanted || !called_by_program(caller)) return 0;
   if (atomic_fetch_add(&calls, 1) + 1 != atoi(wanted)) return 0;
-  tell(name);
+  if (killing) kill(getpid(), SIGKILL);
+  tell_failed(name);
   errno = error;
-  return 1;
+  return !cut_file();
 }
 
 /* RESULT NAME(PARAMETERS) that fails with RESULT `failed` and errno ERROR, or is the next library's. */

@@ -1,61 +1,25 @@
 # SPDX-License-Identifier: MIT
-"""Faults while compiling: no memory, no room to write, sudden death, other compilers of the same output. The output file is
-always the old one or a complete one, and a failure is an exit code with a reason."""
+"""Faults while compiling: no room to write, no right to, a runtime without sources. The output file is always the old one
+or a complete one, and a failure is an exit code with a reason. test_failing_calls.py and test_sudden_death.py have the rest."""
 import fcntl
+import itertools
 import os
-import random
 import resource
 import signal
 import socket
 import subprocess
-import threading
-import time
-from pathlib import Path
 
-import numpy
 import pytest
-from support.model_builder import Model
-from support.preloaded import preloaded
+from support.amount import long_tests
+from support.machine import need_own_mounts
 
-EXIT_LIMIT, EXIT_ENVIRONMENT = 4, 5
-KILLS = 12
-COMPILERS = 8
-WEIGHT_BYTES = 2 << 20
+EXIT_ENVIRONMENT = 5
+PAGE = resource.getpagesize()
 
 
 @pytest.fixture
 def model(root):
     return root / "models" / "digits_rnn.json"
-
-
-@pytest.fixture
-def quick_model(tmp_path):
-    """For compilations by the dozen, each with clang as it is. Its weights make that writing the module takes a while, in
-    which half of it would be seen."""
-    model, weights = Model("quick"), numpy.arange(WEIGHT_BYTES // 4, dtype=numpy.float32)
-    model.output(model.node("Add", [model.input("x", "f32", [1]), model.constant(weights)]))
-    return model.write(tmp_path)
-
-
-def test_any_allocation_may_fail(rnncc, model, tmp_path):
-    """One after the other, until the compiler makes no more allocations."""
-    output, folder = tmp_path / "out" / "m.h", tmp_path / "temporary"
-    output.parent.mkdir()
-    folder.mkdir()
-    library, number = preloaded("fail_allocation", tmp_path), 1
-    while True:
-        output.write_text("old")
-        environment = {**os.environ, "LD_PRELOAD": library, "FAIL_ALLOCATION": str(number),
-                       "TMPDIR": str(folder)}
-        done = rnncc(model, "--emit=h", "-o", output, env=environment)
-        if done.returncode == 0:
-            break
-        assert (done.returncode, number) == (EXIT_LIMIT, number) and "out of memory" in done.stderr
-        assert output.read_text() == "old"
-        assert os.listdir(output.parent) == ["m.h"] and os.listdir(folder) == []
-        number += 1
-    assert number > 10
-    assert output.read_text() != "old"
 
 
 def test_a_runtime_without_sources_is_reported(rnncc, root, model, tmp_path):
@@ -90,40 +54,53 @@ def test_no_room_to_write_is_reported(rnncc, model, tmp_path, room, ignored):
     assert os.listdir(output.parent) == ["m.so"] and os.listdir(folder) == []
 
 
-def is_complete(rnnrun, path):
-    return rnnrun("inspect", path).returncode == 0
+# $1: what is mounted, at $2, with options $3 once the old output and the folder of temporaries are there. Prints what is left.
+ON_ITS_OWN = """
+    mount -t tmpfs -o "$1" none "$2" && cd "$2" && mkdir out temporary && printf old >out/m.so || exit 77
+    [ -z "$3" ] || mount -o "remount,$3" "$2" || exit 77
+    shift 3
+    "$@"
+    code=$?
+    printf '%s ' out/* out/.r* temporary/*; tail -c 3 out/m.so
+    exit $code
+"""
+UNTOUCHED = "out/m.so out/.r* temporary/* old"
 
 
-def wait_for_change(output, process):
-    """Until `output` is no longer the old one: half of it would be seen now."""
-    while process.poll() is None and output.stat().st_size == len(b"old"):
-        pass
+@pytest.fixture
+def on_a_file_system(rnncc, model, tmp_path):
+    """on_a_file_system(options of mount, later ones, TMPDIR) -> how rnncc ended there."""
+    prefix = need_own_mounts()
+
+    def run(options, later="", folder="temporary"):
+        there = tmp_path / "there"
+        there.mkdir(exist_ok=True)
+        command = [*prefix, "sh", "-c", ON_ITS_OWN, "sh", options, there, later, *rnncc.prefix, model, "-o", "out/m.so"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ, "TMPDIR": str(there / folder)})
+        assert done.returncode != 77, done.stderr
+        return done
+
+    return run
 
 
-@pytest.mark.unsanitized
-def test_a_killed_compiler_leaves_the_old_output_or_a_complete_one(rnncc, rnnrun, quick_model, tmp_path):
-    output = tmp_path / "m.so"
-    begin = time.monotonic()
-    assert rnncc(quick_model, "-o", output).returncode == 0
-    whole_run = time.monotonic() - begin
-    rng, outcomes = random.Random(1), set()
-    for kill in range(KILLS):
-        output.write_bytes(b"old")
-        process = subprocess.Popen([*rnncc.prefix, quick_model, "-o", output], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                   start_new_session=True, env={**os.environ, "TMPDIR": str(tmp_path)})
-        if kill % 4 == 0:
-            wait_for_change(output, process)
-        else:
-            time.sleep(whole_run * rng.uniform(0, 1))
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        process.wait()
-        old = output.read_bytes() == b"old"
-        assert old or is_complete(rnnrun, output)
-        outcomes.add(old)
-    assert outcomes == {True, False}
+def test_a_full_disk_is_reported(on_a_file_system):
+    """From one on which nothing more fits, in steps of a factor, to one where all does."""
+    failed = 0
+    for step in itertools.count():
+        pages = 4 * (4 if long_tests() else 6)**step // 3**step
+        done = on_a_file_system(f"size={pages * PAGE}")
+        if done.returncode == 0:
+            break
+        assert done.returncode == EXIT_ENVIRONMENT and "error: " in done.stderr and done.stdout == UNTOUCHED, (pages, done)
+        failed += "No space left on device" in done.stderr
+    assert failed > 3 and done.stdout.startswith("out/m.so out/.r* temporary/* ") and done.stdout != UNTOUCHED
+
+
+@pytest.mark.parametrize("folder", ["temporary", ".."], ids=["everything", "the output"])
+def test_a_read_only_file_system_is_reported(on_a_file_system, folder):
+    done = on_a_file_system("size=1m", "ro", folder)
+    assert done.returncode == EXIT_ENVIRONMENT and "Read-only file system" in done.stderr, done.stderr
+    assert done.stdout == UNTOUCHED
 
 
 def test_what_killed_compilers_left_beside_the_output_is_removed(rnncc, model, tmp_path):
@@ -137,29 +114,3 @@ def test_what_killed_compilers_left_beside_the_output_is_removed(rnncc, model, t
         fcntl.flock(file, fcntl.LOCK_EX)
         assert rnncc(model, "--emit=h", "-o", output).returncode == 0
     assert not left.exists() and locked.exists() and longer.exists() and other.exists()
-
-
-@pytest.mark.unsanitized
-def test_compilers_of_one_output_do_not_disturb_each_other(rnncc, rnnrun, quick_model, tmp_path):
-    output = tmp_path / "out" / "m.so"
-    output.parent.mkdir()
-    assert rnncc(quick_model, "-o", output).returncode == 0
-    failures, loads, done = [], [0], threading.Event()
-
-    def load():
-        while not done.is_set():
-            loads[0] += 1
-            if not is_complete(rnnrun, output):
-                failures.append("a load failed")
-
-    loader = threading.Thread(target=load)
-    loader.start()
-    compilers = [subprocess.Popen([*rnncc.prefix, quick_model, "-o", output], stderr=subprocess.PIPE) for _ in range(COMPILERS)]
-    for compiler in compilers:
-        message = compiler.communicate()[1]
-        if compiler.returncode:
-            failures.append(message)
-    done.set()
-    loader.join()
-    assert not failures and loads[0] > 0
-    assert os.listdir(output.parent) == ["m.so"]

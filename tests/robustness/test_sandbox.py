@@ -105,7 +105,7 @@ def test_a_clang_that_cannot_do_without_says_what_lifts_it(rnncc, model, tmp_pat
 @pytest.mark.parametrize("options, code", [([], 0), (["--sandbox=always"], EXIT_ENVIRONMENT)])
 def test_without_landlock_it_is_done_without_or_refused(rnncc, model, tmp_path, options, code):
     done = rnncc(model, "-o", tmp_path / "m.so", *options,
-                 env=plain_environment(LD_PRELOAD=preloaded("no_landlock", tmp_path)))
+                 env=plain_environment(LD_PRELOAD=preloaded("no_system_calls", tmp_path)))
     assert done.returncode == code, done.stderr
     assert (tmp_path / "m.so").exists() == (code == 0)
     assert not code or "cannot be confined: Function not implemented" in done.stderr

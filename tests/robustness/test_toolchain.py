@@ -119,6 +119,11 @@ def test_hanging_clang_ends_at_the_timeout(attempt, tmp_path, before):
     assert "within 1 s" in attempt(script(tmp_path / "clang", before + "sleep infinity\n"), "--tool-timeout=1")
 
 
+def test_of_a_clang_that_says_100_mb_the_begin_is_quoted(attempt, tmp_path):
+    message = attempt(script(tmp_path / "clang", "yes 'a line that clang says' | head -c 100000000 >&2; exit 1\n"))
+    assert "failed with status 1" in message and "a line that clang says" in message and len(message) < 1 << 18
+
+
 def test_an_interrupt_leaves_nothing_behind(rnncc, root, tmp_path):
     clang = script(tmp_path / "clang", f"touch {tmp_path}/started; exec sleep 100\n")
     folder, temporary = tmp_path / "out", tmp_path / "temporary"

@@ -9,6 +9,7 @@ import functools
 import importlib.util
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,19 @@ def need_libc(triple):
     """What Debian's libc6-dev-*-cross or musl-dev installs."""
     if not any((Path("/usr") / folder / "stdint.h").exists() for folder in (f"{triple}/include", f"include/{triple}")):
         pytest.skip(f"not installed: the libc of {triple}")
+
+
+@functools.cache
+def own_mounts():
+    """What precedes a command that may mount file systems, which nobody else sees; None: this machine has no such thing."""
+    ways = [["unshare", "--mount", *more] for more in ([], ["--user", "--map-root-user"])]
+    return next((way for way in ways if subprocess.run([*way, "mount", "-t", "tmpfs", "none", "/tmp"], capture_output=True).returncode == 0), None)
+
+
+def need_own_mounts():
+    if not own_mounts():
+        pytest.skip("this machine lets nobody mount")
+    return own_mounts()
 
 
 def need_package(name):

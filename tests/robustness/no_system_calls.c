@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* To be preloaded: a kernel without Landlock. */
+/* To be preloaded: a kernel without what programs ask for by syscall(): Landlock, seccomp's filters. */
 #include <errno.h>
 
 long syscall(long number, ...);
