@@ -124,12 +124,12 @@ static void a_function_runs_in_a_process_of_its_own(void **state) {
   temporary_remove(mine);
 }
 
-static bool program_is_dead(const Sleep *sleep) {
+/* Else it does not return. */
+static void wait_until_the_program_is_dead(const Sleep *sleep) {
   FileBytes bytes = file_read(arena, sleep->pid_file, 16, LOCATION_FILE(sleep->pid_file));
   pid_t pid = (pid_t)atoi((const char *)bytes.data);
   assert_true(pid > 0);
-  for (int i = 0; i < 100 && !dead(pid); i++) usleep(10000);
-  return dead(pid);
+  while (!dead(pid)) usleep(10000);
 }
 
 /* By this process's deadline for the function, and by the function's deadline for the program. */
@@ -140,11 +140,11 @@ static void a_function_is_killed_with_the_programs_that_it_runs(void **state) {
   Process process = {.body = run_sleep, .argument = &sleep, .folder = "/"};
   assert_false(process_run_all(arena, &process, 1, 1, 0.5));
   assert_int_equal(process.outcome, PROCESS_TIMEOUT);
-  assert_true(program_is_dead(&sleep));
+  wait_until_the_program_is_dead(&sleep);
   sleep.seconds = 0.3;
   assert_true(process_run_all(arena, &process, 1, 1, 20));
   assert_int_equal(atoi(process.output), PROCESS_TIMEOUT);
-  assert_true(program_is_dead(&sleep));
+  wait_until_the_program_is_dead(&sleep);
   temporary_remove(folder);
 }
 

@@ -196,6 +196,18 @@ static void writers_at_the_same_time_lose_no_record(void **state) {
   }
 }
 
+/* A line of /proc/locks with an arrow is of one that waits; of this file, by its inode. */
+static bool someone_waits_for(ino_t inode) {
+  char line[256], ending[32];
+  bool found = false;
+  snprintf(ending, sizeof ending, ":%lu ", (unsigned long)inode);
+  FILE *locks = fopen("/proc/locks", "r");
+  assert_non_null(locks);
+  while (!found && fgets(line, sizeof line, locks)) found = strstr(line, "-> FLOCK") && strstr(line, ending);
+  fclose(locks);
+  return found;
+}
+
 /* The holder of the lock may still take back what it wrote. */
 static void a_writer_waits_for_the_lock(void **state) {
   (void)state;
@@ -208,10 +220,11 @@ static void a_writer_waits_for_the_lock(void **state) {
     append("a", "s");
     _exit(0);
   }
-  usleep(100000);
   struct stat before;
   assert_int_equal(stat(path, &before), 0);
-  assert_int_equal(close(held), 0); /* the child has closed its own, or does so before it writes */
+  while (!someone_waits_for(before.st_ino)) usleep(1000);
+  assert_int_equal(stat(path, &before), 0);
+  assert_int_equal(close(held), 0); /* the child has closed its own */
   assert_int_equal(waitpid(writer, &status, 0), writer);
   assert_int_equal(status, 0);
   assert_int_equal(before.st_size, 0);
