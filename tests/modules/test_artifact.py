@@ -11,7 +11,9 @@ import pytest
 
 from conftest import ROOT, sanitized
 from support.emitted import TARGETS
+from support.machine import need_program
 from support.model_builder import Model
+from support.user import User
 
 pytestmark = pytest.mark.optimised  # it is about the machine code
 
@@ -136,6 +138,21 @@ def test_the_same_input_gives_the_same_file_wherever_and_whenever(model, rnncc, 
     done = rnncc(model.name, "-o", tmp_path / "m.so", cwd=elsewhere, env=environment, preexec_fn=lambda: os.umask(0o077))
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "m.so").read_bytes() == compile(model).read_bytes()
+
+
+@pytest.mark.unsanitized
+def test_another_user_with_one_cpu_gets_the_same_file(rnncc, tmp_path):
+    """As many clangs run at once as there are CPUs, in any order."""
+    need_program("taskset")
+    done = rnncc(ROOT / "models" / "digits_rnn.json", "-o", tmp_path / "m.so", "--threads=2")
+    assert done.returncode == 0, done.stderr
+    with User() as user:
+        for name in "digits_rnn.json", "digits_rnn.safetensors":
+            shutil.copy(ROOT / "models" / name, user.folder)
+        user.must("taskset", "--cpu-list", min(os.sched_getaffinity(0)), rnncc.path, "digits_rnn.json", "-o", "theirs.so", "--threads=2")
+        theirs = user.folder / "theirs.so"
+        assert theirs.read_bytes() == (tmp_path / "m.so").read_bytes()
+        assert os.getuid() or theirs.stat().st_uid != 0
 
 
 @pytest.mark.parametrize("target", [*TARGETS, "aarch64-linux-gnu"])

@@ -3,6 +3,7 @@
 each other, no CPU time when idle; and the same bits for any number of threads."""
 import itertools
 import math
+import os
 import subprocess
 
 import numpy as np
@@ -12,6 +13,7 @@ from conftest import ROOT, build_directory
 from support.amount import some
 from support.model_builder import Model
 from support.module import Module
+from support.preloaded import preloaded
 
 T, I, H = 12, 24, 72  # H: more vectors than threads, the last one not full
 THREADS = (1, 2, 3, 5, 8)
@@ -84,9 +86,14 @@ def test_outputs_are_bit_identical_on_1_2_3_5_and_8_threads(planned, name, compi
                     assert [name for name in got if got[name] != expected[name]] == [], f"{threads} threads"
 
 
-def quiet_run(module, threads):
+NO_SECCOMP = 77
+
+
+def quiet_run(module, threads, **options):
     program = build_directory() / "tests" / "modules" / "quiet_run"
-    done = subprocess.run([program, module, str(threads)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([program, module, str(threads)], capture_output=True, text=True, timeout=60, **options)
+    if done.returncode == NO_SECCOMP:
+        pytest.skip("this kernel has no seccomp filters")
     assert (done.returncode, done.stdout) == (0, "quiet\n"), done.stderr
 
 
@@ -100,6 +107,13 @@ def test_shipped_models_run_quietly(model, threads, compile):
 def test_layers_run_quietly(threads, name, compile, tmp_path):
     make, options = MODELS[name]
     quiet_run(compile(make().write(tmp_path), "--threads=8", *options), threads)
+
+
+def test_without_seccomp_it_is_skipped(compile, tmp_path):
+    """By a kernel without that system call; the rest of the promises are looked at before."""
+    no_filters = {**os.environ, "LD_PRELOAD": preloaded("no_system_calls", tmp_path)}
+    with pytest.raises(pytest.skip.Exception, match="no seccomp filters"):
+        quiet_run(compile(SHIPPED[0]), 1, env=no_filters)
 
 
 def test_a_module_knows_no_lock(compile):
