@@ -3,8 +3,10 @@
 from any folder with nothing of the source tree."""
 import base64
 import hashlib
+import os
 import shutil
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -105,6 +107,16 @@ def test_its_record_is_of_its_files_and_the_same_build_gives_the_same_bytes(whee
     again = subprocess.run([ROOT / "tools" / "wheel", "--build", build_directory(), "-o", tmp_path], capture_output=True,
                            text=True, timeout=300, check=True)
     assert Path(again.stdout.strip()).read_bytes() == wheel.read_bytes()
+
+
+def test_auditwheel_gives_it_the_same_tag_but_for_libclang(wheel, tmp_path):
+    """auditwheel puts other copies of the small libraries in, by patchelf. Its tag, and what it left out."""
+    here = Path(sys.executable).parent
+    done = subprocess.run([here / "auditwheel", "repair", "--exclude", "libclang-19.so.19", "-w", tmp_path, wheel],
+                          capture_output=True, text=True, timeout=120, env={**os.environ, "PATH": f"{here}:{os.environ['PATH']}"})
+    assert done.returncode == 0, done.stderr
+    (repaired,) = tmp_path.glob("*.whl")
+    assert repaired.name == wheel.name and "-manylinux_2_" in wheel.name
 
 
 def test_without_a_build_it_says_what_makes_one(tmp_path):
