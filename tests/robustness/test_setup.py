@@ -55,6 +55,11 @@ def test_the_tests_need_both(machine, tool):
     assert NEEDED_TO_BUILD | TOOLS_OF_TESTS <= named(machine("all").run(*tool))
 
 
+def test_packages_of_debian_need_no_tool_of_the_tests(machine):
+    packages = named(machine("all").run("package"))
+    assert NEEDED_TO_BUILD | {"debhelper", "build-essential"} <= packages and not TOOLS_OF_TESTS & packages
+
+
 def test_the_demo_that_listens_needs_a_voice(machine):
     assert named(machine("all").run("demo", "vad")) - named(machine("all").run("demo")) == {"espeak-ng", "python3-venv"}
 
@@ -99,7 +104,7 @@ def test_a_failed_installation_is_reported(machine):
 
 def test_another_purpose_is_refused(machine):
     done = machine([]).run("setup", "everything")
-    assert done.returncode == EXIT_USAGE and "tools/setup [build | test]" in done.stderr
+    assert done.returncode == EXIT_USAGE and "tools/setup [build | package | test]" in done.stderr
 
 
 def test_the_programs_are_built_without_the_tests_packages(root, tmp_path):
