@@ -3,6 +3,7 @@
 
 #include "emit/unit.h"
 #include "machine/targets.h"
+#include "template/libclang.h"
 #include "template/template_ast.h"
 
 enum { MAX_ARGUMENTS = 64 };
@@ -41,7 +42,7 @@ void check_unit(Arena *arena, const Unit *unit, const char *folder, const char *
   }
   arguments[count++] = arena_format(arena, "-I%s", folder);
   arguments[count++] = "-DSIMD_PLAIN=1";
-  CXIndex index = clang_createIndex(0, 0);
+  CXIndex index = libclang_index();
   CXTranslationUnit parsed = NULL;
   const char *path = arena_format(arena, "%s/%s", folder, unit->file);
   enum CXErrorCode status =

@@ -7,6 +7,7 @@
 #include "support/diagnostics.h"
 #include "support/list.h"
 #include "support/text.h"
+#include "template/libclang.h"
 #include "template/session.h"
 
 const char *copy_cx_string(Arena *arena, CXString string) {
@@ -230,20 +231,15 @@ static void stop_on_diagnostics(Arena *arena, const TemplateAst *ast) {
   }
 }
 
-/* What templates include is parsed once and kept in memory. libclang before 17 would keep it in a file, which stays
- * there where rnncc is stopped; so it parses all for each template. */
+/* What templates include is parsed once and kept in memory, if libclang can: else it parses all for each template. */
 #if CINDEX_VERSION_MINOR >= 64
 enum { PARSE_OPTIONS = CXTranslationUnit_PrecompiledPreamble | CXTranslationUnit_CreatePreambleOnFirstParse };
-static CXIndex new_index(void) {
-  return clang_createIndexWithOptions(&(CXIndexOptions){.Size = sizeof(CXIndexOptions), .StorePreamblesInMemory = 1});
-}
 #else
 enum { PARSE_OPTIONS = CXTranslationUnit_None };
-static CXIndex new_index(void) { return clang_createIndex(0, 0); }
 #endif
 
 static CXIndex shared_index(TemplateSession *session) {
-  if (!session->index) session->index = new_index();
+  if (!session->index) session->index = libclang_index();
   return session->index;
 }
 

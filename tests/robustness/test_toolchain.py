@@ -9,6 +9,7 @@ import time
 import pytest
 
 from support.clang import clang_name
+from support.preloaded import preloaded
 
 EXIT_ENVIRONMENT = 5
 
@@ -108,6 +109,27 @@ def test_the_data_folder_may_be_relative(rnncc, root, tmp_path):
     model = root / "models" / "digits_rnn.json"
     done = rnncc(model, "-o", tmp_path / "m.so", cwd=root, env={**os.environ, "RNNCC_DATA": data})
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("emit", ["h", "c"])
+def test_rnncc_needs_no_thread(rnncc, root, tmp_path, emit):
+    """Nor does libclang, where the system has none to give. (lld does, and fails as any tool may.)"""
+    output = tmp_path / "out"
+    environment = {**os.environ, "LD_PRELOAD": preloaded("no_threads", tmp_path)}
+    done = rnncc(root / "models" / "digits_rnn.json", f"--emit={emit}", "-o", output, env=environment)
+    assert done.returncode == 0 and output.exists(), done.stderr
+
+
+@pytest.mark.parametrize("folder", ["-x", "a b;$(touch x)"])
+def test_temporaries_go_where_tmpdir_says(rnncc, root, tmp_path, folder):
+    """A relative one, too, whose name begins like an option."""
+    environment = {**os.environ, "TMPDIR": folder}
+    missing = rnncc(root / "models" / "digits_rnn.json", "-o", tmp_path / "m.so", env=environment, cwd=tmp_path)
+    assert missing.returncode == EXIT_ENVIRONMENT and f"cannot create {folder}/" in missing.stderr
+    (tmp_path / folder).mkdir()
+    done = rnncc(root / "models" / "digits_rnn.json", "-o", tmp_path / "m.so", env=environment, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert sorted(os.listdir(tmp_path)) == sorted([folder, "m.so"]) and os.listdir(tmp_path / folder) == []
 
 
 def test_crashing_clang_is_a_failure(attempt, tmp_path):

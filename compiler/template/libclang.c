@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+#include "template/libclang.h"
+
+#include <stdlib.h>
+
+/* libclang parses on a thread of its own, and aborts where the system has none to give. On the thread that asks a crash
+ * of libclang would be one of rnncc's, too; but it is given nothing that the user wrote. */
+static void keep_to_this_thread(void) { setenv("LIBCLANG_NOTHREADS", "1", 1); }
+
+/* libclang before 17 keeps what units share in files, which stay there where rnncc is stopped. */
+CXIndex libclang_index(void) {
+  keep_to_this_thread();
+#if CINDEX_VERSION_MINOR >= 64
+  return clang_createIndexWithOptions(&(CXIndexOptions){.Size = sizeof(CXIndexOptions), .StorePreamblesInMemory = 1});
+#else
+  return clang_createIndex(0, 0);
+#endif
+}
