@@ -156,6 +156,8 @@ struct Graph {
   int n_remarks, remark_capacity;
   const char **remarks; /* messages of passes for the user, a line each */
 
+  int64_t fold_room; /* bytes of constants that folding may yet make; 0: none was made. Of shapes/fold_node.c alone */
+
   Value *slots; /* scratch shared by nodes: n_slots slots of slot_bytes, one a worker; or NULL */
   int64_t n_slots, slot_bytes;
 };

@@ -3,9 +3,14 @@
 
 #include "ir/bodies.h"
 #include "reference/reference.h"
+#include "support/numbers.h"
 
 /* A fold must not make the module much larger: a result above this must not be larger than its inputs. */
 enum { SMALL_BYTES = 1 << 16 };
+
+/* Nor must all folds: where each concatenates the one before with itself, the last has 2^n times the elements. Networks
+ * rearrange a weight in some steps, each of which makes a constant. */
+enum { FOLDS_OF_EACH = 16, ROOM_AT_LEAST = 1 << 26 };
 
 /* Does the op read only the shape of its input? */
 static bool reads_shape_only(const Node *node) { return is_op(node, OP_EyeLike); }
@@ -37,10 +42,25 @@ static bool outputs_static(const Node *node, int64_t *bytes) {
 
 static bool has_reference(const Node *node) { return node->op->reference && !op_is_expanded(node->op); }
 
-static bool worth_folding(const Node *node) {
+static int64_t room_at_first(const Graph *graph) {
+  int64_t bytes = 0;
+  for (int i = 0; i < graph->n_values; i++)
+    if (graph->values[i]->data) bytes = saturating_add(bytes, value_max_bytes(graph->values[i]));
+  return saturating_add(ROOM_AT_LEAST, saturating_mul(FOLDS_OF_EACH, bytes));
+}
+
+static bool take_room(Graph *graph, int64_t bytes) {
+  if (!graph->fold_room) graph->fold_room = room_at_first(graph);
+  if (bytes >= graph->fold_room) return false;
+  graph->fold_room -= bytes;
+  return true;
+}
+
+static bool worth_folding(Graph *graph, const Node *node) {
   if (!inputs_constant(node) || !has_reference(node)) return false;
   int64_t bytes;
-  return outputs_static(node, &bytes) && (bytes <= SMALL_BYTES || bytes <= input_bytes(node));
+  return outputs_static(node, &bytes) && (bytes <= SMALL_BYTES || bytes <= input_bytes(node)) &&
+         take_room(graph, bytes);
 }
 
 static void become_constant(Value *value, const void *data) {
@@ -68,8 +88,8 @@ static bool fold(Graph *graph, Node *node) {
 
 /* Folds shape arithmetic whose results are numbers. */
 static bool fold_elements(Graph *graph, Node *node) {
-  Value *value = node->outputs[0];
-  if (node->n_outputs != 1 || !value->elements || value->divisors) return false;
+  Value *value = node_output(node, 0);
+  if (node->n_outputs != 1 || !value || !value->elements || value->divisors) return false;
   int64_t count = value_count(value);
   for (int64_t i = 0; i < count; i++)
     if (!dim_is_const(value->elements[i])) return false;
@@ -98,5 +118,5 @@ bool fold_small(Graph *graph, Node *node) {
 }
 
 bool fold_node(Graph *graph, Node *node) {
-  return fold_nothing(node) || fold_elements(graph, node) || (worth_folding(node) && fold(graph, node));
+  return fold_nothing(node) || fold_elements(graph, node) || (worth_folding(graph, node) && fold(graph, node));
 }

@@ -52,6 +52,22 @@ static void large_results_are_not_folded(void **state) {
   assert_int_equal(count_nodes(graph, "Expand"), 1);
 }
 
+/* Of a megabyte, each of ten nodes makes twice of it: a gigabyte. */
+static void constants_that_double_are_not_all_folded(void **state) {
+  (void)state;
+  enum { DOUBLED = 10, MOST_BYTES = 1 << 28 };
+  Graph *graph = build_graph(arena);
+  build_node(graph, "Concat", "f32[262144]! f32[262144]!", "axis=0", 1);
+  for (int i = 1; i < DOUBLED; i++)
+    build_node(graph, "Concat", arena_format(arena, "@%d @%d", i - 1, i - 1), "axis=0", 1);
+  finish(graph, build_node(graph, "Mul", arena_format(arena, "@%d f32[T,1]", DOUBLED - 1), "", 1)->outputs[0]);
+  int64_t bytes = 0;
+  for (int i = 0; i < graph->n_values; i++)
+    if (graph->values[i]->data) bytes += value_max_bytes(graph->values[i]);
+  assert_true(bytes < MOST_BYTES);
+  assert_true(count_nodes(graph, "Concat") > 0);
+}
+
 static void run_infer(void *graph) { infer_shapes(graph); }
 
 static void constants_that_a_kernel_refuses_are_reported(void **state) {
@@ -303,6 +319,7 @@ int main(void) {
       TEST(constants_fold),
       TEST(a_constant_output_keeps_its_name),
       TEST(large_results_are_not_folded),
+      TEST(constants_that_double_are_not_all_folded),
       TEST(constants_that_a_kernel_refuses_are_reported),
       TEST(shape_arithmetic_leaves_no_node),
       TEST(expand_to_a_computed_shape_is_settled),
