@@ -24,7 +24,10 @@ static Graph *read_by_suffix(Arena *arena, const char *path, const ModelSettings
 }
 
 Graph *load_model(Arena *arena, const char *path, const ModelSettings *settings) {
-  Graph *graph = read_by_suffix(arena, path, settings);
+  return model_complete(read_by_suffix(arena, path, settings), settings);
+}
+
+Graph *model_complete(Graph *graph, const ModelSettings *settings) {
   sort_nodes(graph);
   if (error_count()) infer_shapes(graph); /* what is wrong with the other nodes is told, too; it does not return */
   settings_finish(settings, graph);

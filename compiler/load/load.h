@@ -9,6 +9,8 @@
  * graph: names resolved, acyclic, topologically sorted, arity and attributes checked against the op table, weights read
  * and checked (ranges, sha256). */
 Graph *load_model(Arena *arena, const char *path, const ModelSettings *settings);
+/* The second half of it, for a graph that was read from memory. Stops on errors. */
+Graph *model_complete(Graph *graph, const ModelSettings *settings);
 
 /* For --emit=graph: writes the graph as PREFIX.json and PREFIX.safetensors. */
 void save_model(Arena *arena, Graph *graph, const char *json_path);

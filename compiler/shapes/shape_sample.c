@@ -5,7 +5,7 @@
 /* X [N, C, ...], grid [N, points along each axis ..., spatial axes]. */
 bool shape_grid_sample(Graph *graph, Node *node) {
   const Value *x = node->inputs[0], *grid = node->inputs[1];
-  const Dim *shape[MAX_RANK] = {x->shape[0]};
+  const Dim *shape[MAX_RANK];
   if (!check_rank(graph, node, 0, 4, 5) || !check_rank(graph, node, 1, x->rank, x->rank)) return false;
   int last = grid->rank - 1;
   if (!same_dim(grid->shape[0], x->shape[0]) || !same_dim(grid->shape[last], dim_const(graph->dims, x->rank - 2)))
@@ -13,7 +13,7 @@ bool shape_grid_sample(Graph *graph, Node *node) {
                        shape_text(graph, grid), shape_text(graph, x), x->rank - 2);
   if (dim_upper(value_count_dim(graph, x, 2, x->rank)) > INT32_MAX)
     return shape_unsupported(node, "%s has more than %d elements a channel", shape_text(graph, x), INT32_MAX);
-  shape[1] = x->shape[1];
+  for (int axis = 0; axis < 2; axis++) shape[axis] = x->shape[axis];
   for (int axis = 2; axis < x->rank; axis++) shape[axis] = grid->shape[axis - 1];
   return set_shape(graph, node, 0, x->rank, shape);
 }
