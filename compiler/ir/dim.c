@@ -202,17 +202,23 @@ static void grow_slots(DimTable *table) {
     if (old[i]) *slot_of(table, old[i]->terms, old[i]->n_terms) = old[i];
 }
 
-/* The dimension of these canonical terms, which are copied. */
+/* floor((T + 1) / 2), of a T of 49 or 50. */
+static bool has_one_value(const Dim *dim) {
+  return !dim_is_const(dim) && dim->lower == dim->upper && !is_extreme(dim->lower);
+}
+
+/* The dimension of these canonical terms, which are copied. A constant, if they have only one value. */
 const Dim *dim_of_terms(DimTable *table, const Term *terms, int n) {
   const Dim **slot = slot_of(table, terms, n);
   if (*slot) return *slot;
   Dim *dim = ARENA_NEW(table->arena, Dim);
-  dim->id = table->n_dims++;
   dim->n_terms = n;
   dim->terms = arena_copy(table->arena, terms, (size_t)n * sizeof *terms);
   for (int t = 0; t < n; t++)
     dim->terms[t].factors = arena_copy(table->arena, terms[t].factors, (size_t)terms[t].n_factors * sizeof(Atom *));
   set_bounds(dim);
+  if (has_one_value(dim)) return dim_const(table, dim->lower);
+  dim->id = table->n_dims++;
   *slot = dim;
   if (table->n_dims * 2 > table->n_slots) grow_slots(table);
   return dim;

@@ -73,9 +73,10 @@ const char *dims_places(Graph *graph, int n, const Dim *const *dims) {
   return text.data;
 }
 
-/* Are the extents equal at all multiples of n in the symbol's range? Few of a large range are tried. */
+enum { MOST_TRIED = 4096 }; /* values of a large range */
+
+/* Are the extents equal at all multiples of n in the symbol's range? */
 static bool equal_at_multiples(const Dim *a, const Dim *b, const DimSymbol *symbol, int64_t n, int64_t *values) {
-  enum { MOST_TRIED = 4096 };
   int64_t tried = 0;
   for (int64_t value = (symbol->min + n - 1) / n * n; value <= symbol->max && tried < MOST_TRIED; value += n) {
     values[symbol->index] = value;
@@ -83,6 +84,27 @@ static bool equal_at_multiples(const Dim *a, const Dim *b, const DimSymbol *symb
     tried++;
   }
   return tried > 0;
+}
+
+typedef struct EqualIn {
+  int64_t least, most; /* values of a named dim */
+} EqualIn;
+
+/* The first values in the symbol's range, one after another, at which the extents are equal. False if there are none.
+ */
+static bool equal_in_range(const Dim *a, const Dim *b, const DimSymbol *symbol, int64_t *values, EqualIn *range) {
+  int64_t tried = 0;
+  bool found = false;
+  for (int64_t value = symbol->min; value <= symbol->max && tried < MOST_TRIED; value += symbol->multiple, tried++) {
+    values[symbol->index] = value;
+    bool equal = dim_eval(a, values) == dim_eval(b, values);
+    if (!equal && found) break;
+    if (!equal) continue;
+    if (!found) range->least = value;
+    range->most = value;
+    found = true;
+  }
+  return found;
 }
 
 /* The one symbol that both depend on; NULL if there are more. */
@@ -97,13 +119,27 @@ static const DimSymbol *only_symbol(Graph *graph, const Dim *a, const Dim *b) {
   return only;
 }
 
+static const char *equal_at(Graph *graph, const Dim *a, const Dim *b, const DimSymbol *symbol, EqualIn range) {
+  const char *places = dims_places(graph, 2, (const Dim *[]){a, b});
+  long long least = range.least, most = range.most;
+  if (least == most)
+    return arena_format(graph->arena,
+                        "; they are equal where %.200s is %lld: bound it so, as --dim '%.200s=%lld' does%s",
+                        symbol->name, least, symbol->name, least, places);
+  return arena_format(graph->arena,
+                      "; they are equal where %.200s is %lld to %lld: bound it so, as --dim '%.200s=%lld..%lld' does%s",
+                      symbol->name, least, most, symbol->name, least, most, places);
+}
+
 const char *equal_where(Graph *graph, const Dim *a, const Dim *b) {
   enum { MOST = 1024 };
   const DimSymbol *symbol = only_symbol(graph, a, b);
-  int64_t step = symbol ? symbol->multiple : 1, n = 2 * step;
+  if (!symbol || symbol->kind != DIM_GIVEN) return "";
+  int64_t step = symbol->multiple, n = 2 * step;
   int64_t *values = ARENA_ARRAY(graph->arena, int64_t, dim_symbol_count(graph->dims) + 1);
-  while (symbol && n <= MOST && !equal_at_multiples(a, b, symbol, n, values)) n += step;
-  if (!symbol || n > MOST) return "";
+  EqualIn range;
+  while (n <= MOST && !equal_at_multiples(a, b, symbol, n, values)) n += step;
+  if (n > MOST) return equal_in_range(a, b, symbol, values, &range) ? equal_at(graph, a, b, symbol, range) : "";
   int64_t min = (symbol->min + n - 1) / n * n, max = symbol->max / n * n;
   return arena_format(graph->arena,
                       "; %s and %s are equal where %.200s is a multiple of %lld: bound it so, as --dim "
@@ -154,7 +190,10 @@ bool check_shape(Graph *graph, const Node *node, int input, int rank, const Dim 
   if (!value || has_shape(value, rank, wanted)) return true;
   Text text = text_new(graph->arena);
   dims_print(&text, rank, wanted);
-  return shape_error(node, "input %d must be %s = %s, found %s", input, why, text.data, shape_text(graph, value));
+  int axis = 0;
+  while (value->rank == rank && same_dim(value->shape[axis], wanted[axis])) axis++;
+  return shape_error(node, "input %d must be %s = %s, found %s%s", input, why, text.data, shape_text(graph, value),
+                     value->rank == rank ? equal_where(graph, wanted[axis], value->shape[axis]) : "");
 }
 
 bool check_scalar(Graph *graph, const Node *node, int input) {

@@ -31,7 +31,7 @@ const char *dim_text(Graph *graph, const Dim *dim);
 const char *dims_places(Graph *graph, int n, const Dim *const *dims);
 
 /* For messages: of extents that should be equal, where they are: "; H and 2*floor(H / 2) are equal where H is a
- * multiple of 2: ..."; or "". */
+ * multiple of 2: ...", "; they are equal where H is 49 to 50: ..."; or "". */
 const char *equal_where(Graph *graph, const Dim *a, const Dim *b);
 
 /* For messages, after "must be known at compile time: a constant": the graph input to freeze. */

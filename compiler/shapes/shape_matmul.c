@@ -3,9 +3,9 @@
 #include "shapes/shape.h"
 
 static bool inner_agrees(Graph *graph, const Node *node, const Dim *a, const Dim *b) {
-  return same_dim(a, b) ||
-         shape_error(node, "%s times %s: inner extents %s and %s differ", shape_text(graph, node->inputs[0]),
-                     shape_text(graph, node->inputs[1]), dim_text(graph, a), dim_text(graph, b));
+  return same_dim(a, b) || shape_error(node, "%s times %s: inner extents %s and %s differ%s",
+                                       shape_text(graph, node->inputs[0]), shape_text(graph, node->inputs[1]),
+                                       dim_text(graph, a), dim_text(graph, b), equal_where(graph, a, b));
 }
 
 /* Axis `axis` counted from the end of the batch axes, 1 where there is none. */

@@ -39,6 +39,10 @@ bool axis_is_pointwise(const ConvAxis *axis) {
   return axis->kernel == 1 && axis->stride == 1 && dim_equals(axis->pad_begin, 0) && dim_equals(axis->pad_end, 0);
 }
 
+bool axis_is_known(const ConvAxis *axis) {
+  return dim_is_const(axis->in) && dim_is_const(axis->out) && dim_is_const(axis->pad_begin);
+}
+
 bool axis_is_padded(const Graph *graph, const ConvAxis *axis) {
   const Dim *zero = dim_const(graph->dims, 0);
   return dim_at_most(graph->dims, zero, axis->pad_begin) && dim_at_most(graph->dims, zero, axis->pad_end);

@@ -25,6 +25,10 @@ ConvAxis convolution_axis(Graph *graph, const Node *node, const Window *window, 
 /* Is it under a window of one point without stride or padding? */
 bool axis_is_pointwise(const ConvAxis *axis);
 
+/* Are its extents and its padding constants? Of an output that is one the input need not be: of a stride of 2, 49 and
+ * 50 elements leave 25. */
+bool axis_is_known(const ConvAxis *axis);
+
 /* Is the padding never negative? */
 bool axis_is_padded(const Graph *graph, const ConvAxis *axis);
 

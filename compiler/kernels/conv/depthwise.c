@@ -39,7 +39,7 @@ static int64_t most_columns(const Graph *graph, const Convolution *conv) {
 static RowTiles row_tiles(const Graph *graph, const Convolution *conv) {
   const ConvAxis *w = &conv->w;
   int64_t most = most_columns(graph, conv);
-  if (!dim_is_const(w->out)) return (RowTiles){.columns = (int)clamp_int(1, most, dim_upper(w->out)), .variants = 1};
+  if (!axis_is_known(w)) return (RowTiles){.columns = (int)clamp_int(1, most, dim_upper(w->out)), .variants = 1};
   return row_tiles_of(dim_value(w->out), most, w->stride, (w->kernel - 1) * w->dilation + 1, dim_value(w->in),
                       dim_value(w->pad_begin));
 }
@@ -56,7 +56,7 @@ static bool can_have(const Graph *graph, const Convolution *conv, int64_t column
   const ConvAxis *w = &conv->w;
   int64_t most = most_columns(graph, conv);
   if (columns < 1 || columns > (most < 1 ? 1 : most) || columns > dim_upper(w->out)) return false;
-  if (!dim_is_const(w->out)) return true;
+  if (!axis_is_known(w)) return true;
   return row_tiles_in(dim_value(w->out), columns, w->stride, (w->kernel - 1) * w->dilation + 1, dim_value(w->in),
                       dim_value(w->pad_begin)) <= ROW_TILE_VARIANTS;
 }
@@ -138,7 +138,7 @@ static KernelSpec *depthwise_spec(const Graph *graph, const Node *node) {
   kernel_window(spec, 2, &conv->w, &conv->h, NULL);
   kernel_plane(spec, &conv->h, &conv->w);
   kernel_knob(spec, "COLUMNS", ((const DepthwiseSchedule *)node->schedule)->columns);
-  if (!dim_is_const(conv->w.out)) kernel_knob(spec, "ANY_WIDTH", 1);
+  if (!axis_is_known(&conv->w)) kernel_knob(spec, "ANY_WIDTH", 1);
   if (loads_ahead(graph->config->target) && conv->w.stride > 1) kernel_knob(spec, "LOADS_AHEAD", LOADS_AHEAD);
   kernel_knob(spec, "BIAS", conv->bias != NULL);
   kernel_knob(spec, "RESIDUAL", conv->residual != NULL);
@@ -191,7 +191,7 @@ static KernelSpec *depthwise_int8_spec(const Graph *graph, const Node *node) {
   kernel_window(spec, 2, &conv->w, &conv->h, NULL);
   kernel_plane(spec, &conv->h, &conv->w);
   kernel_knob(spec, "COLUMNS", ((const DepthwiseSchedule *)node->schedule)->columns);
-  if (!dim_is_const(conv->w.out)) kernel_knob(spec, "ANY_WIDTH", 1);
+  if (!axis_is_known(&conv->w)) kernel_knob(spec, "ANY_WIDTH", 1);
   knobs_requantise(spec, graph, node);
   knob_skips(spec, node, 0);
   return spec;

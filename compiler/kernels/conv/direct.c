@@ -249,7 +249,7 @@ static KernelSpec *direct_spec(const Graph *graph, const Node *node) {
   kernel_knob(spec, "OC_VECTORS", plan->oc_vectors);
   kernel_knob(spec, "OC_TAIL", schedule->layer.oc_vectors % plan->oc_vectors);
   kernel_knob(spec, "COLUMNS", plan->columns);
-  if (!dim_is_const(schedule->w.out)) kernel_knob(spec, "ANY_WIDTH", 1);
+  if (!axis_is_known(&schedule->w)) kernel_knob(spec, "ANY_WIDTH", 1);
   if (graph->config->target->lane_operands) kernel_knob(spec, "BY_LANES", 1);
   kernel_knob(spec, "UNROLL", plan->unroll);
   kernel_knob(spec, "GROUPED", conv->groups > 1);

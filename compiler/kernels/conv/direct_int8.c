@@ -182,7 +182,7 @@ static KernelSpec *direct_int8_spec(const Graph *graph, const Node *node) {
   kernel_knob(spec, "COLUMNS", plan->columns);
   kernel_knob(spec, "UNROLL", plan->unroll);
   kernel_knob(spec, "GROUPED", conv->groups > 1);
-  if (!dim_is_const(schedule->w.out)) kernel_knob(spec, "ANY_WIDTH", 1);
+  if (!axis_is_known(&schedule->w)) kernel_knob(spec, "ANY_WIDTH", 1);
   kernel_knob(spec, "FORM", has_pairs(graph, node));
   knobs_requantise(spec, graph, node);
   knob_skips(spec, node, step_zero(graph, conv->x));

@@ -25,13 +25,9 @@ static const PanelSchedule *schedule_of(const Node *node) { return (const PanelS
 
 /* ---- choice ---- */
 
-static bool fits_axis(const ConvAxis *axis) {
-  return dim_is_const(axis->in) && dim_is_const(axis->out) && dim_is_const(axis->pad_begin);
-}
-
 static bool runs_blocked(const Graph *graph, const Convolution *conv) {
   const Target *target = graph->config->target;
-  return !target->has_dot && conv->groups == 1 && fits_axis(&conv->h) && fits_axis(&conv->w);
+  return !target->has_dot && conv->groups == 1 && axis_is_known(&conv->h) && axis_is_known(&conv->w);
 }
 
 static bool suits(const Graph *graph, const Node *node, const Convolution *conv) {

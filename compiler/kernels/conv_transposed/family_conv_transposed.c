@@ -61,7 +61,7 @@ static RowTiles phase_tiles(const Convolution *conv, int64_t most) {
   int64_t end = dim_optimum(w->in) - (w->stride - 1 + pad) / w->stride;
   int64_t pixels = ceil_div(dim_optimum(w->out), w->stride);
   RowTiles tiles = row_tiles_of(pixels, most < MAX_COLUMNS ? most : MAX_COLUMNS, 1, 1, end - first, first);
-  if (!dim_is_const(w->out)) tiles.variants = 1;
+  if (!axis_is_known(w)) tiles.variants = 1;
   return tiles;
 }
 
@@ -143,7 +143,7 @@ static KernelSpec *blocked_spec(Program *program, const Node *node) {
   kernel_plane(spec, h, w);
   kernel_knob(spec, "K_VECTORS", schedule->k_vectors);
   kernel_knob(spec, "COLUMNS", schedule->columns);
-  if (!dim_is_const(w->out)) kernel_knob(spec, "ANY_WIDTH", 1);
+  if (!axis_is_known(w)) kernel_knob(spec, "ANY_WIDTH", 1);
   kernel_knob(spec, "BIAS", schedule->conv.bias != NULL);
   kernel_hook(spec, "epilogue", elementwise_epilogue(program->arena, node));
   return spec;

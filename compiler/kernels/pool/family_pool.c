@@ -44,14 +44,12 @@ static void pool_cost(Call *call, const Node *node, const Window *window) {
 enum { MAX_WINDOW_W = 32, OTHER_REGISTERS = 8, MAX_COLUMNS = 14 };
 
 static RowTiles blocked_tiles(Graph *graph, const Node *node, const Window *window) {
-  int w = window->n_spatial - 1, axis = 2 + w;
-  int64_t reach = (window->kernel[w] - 1) * window->dilation[w] + 1;
-  int64_t most = (graph->config->target->vector_registers - OTHER_REGISTERS - reach) / window->stride[w] + 1;
-  const Dim *out = node->outputs[0]->shape[axis];
+  const ConvAxis w = convolution_axis(graph, node, window, 0);
+  int64_t reach = (w.kernel - 1) * w.dilation + 1;
+  int64_t most = (graph->config->target->vector_registers - OTHER_REGISTERS - reach) / w.stride + 1;
   if (most > MAX_COLUMNS) most = MAX_COLUMNS;
-  if (!dim_is_const(out)) return (RowTiles){.columns = (int)clamp_int(1, most, dim_upper(out)), .variants = 1};
-  return row_tiles_of(dim_value(out), most, window->stride[w], reach, dim_value(node->inputs[0]->shape[axis]),
-                      dim_value(window->pad_begin[w]));
+  if (!axis_is_known(&w)) return (RowTiles){.columns = (int)clamp_int(1, most, dim_upper(w.out)), .variants = 1};
+  return row_tiles_of(dim_value(w.out), most, w.stride, reach, dim_value(w.in), dim_value(w.pad_begin));
 }
 
 static LayoutSet layouts(Graph *graph, const Node *node) {
@@ -108,7 +106,7 @@ static void lower_blocked(Program *program, Node *node) {
   kernel_extent(spec, "PAD_BOTTOM", axes[1].pad_end);
   kernel_extent(spec, "PAD_RIGHT", axes[0].pad_end);
   kernel_knob(spec, "COLUMNS", blocked_tiles(graph, node, &window).columns);
-  if (!dim_is_const(axes[0].out)) kernel_knob(spec, "ANY_WIDTH", 1);
+  if (!axis_is_known(&axes[0])) kernel_knob(spec, "ANY_WIDTH", 1);
   Call *call = kernel_call(program, node, spec);
   call_blocked(call, node, &x, &y, axes);
   operand_plane_extent(call, "pad_bottom", axes[1].pad_end);
