@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A context: one block of memory, from the caller or the heap, that holds all a run needs. */
 #include "context.h"
+#include "memory.h"
 
 enum { PAGE_BYTES = 4096 /* the smallest; touching some pages twice does no harm */ };
 
@@ -37,6 +38,9 @@ static size_t context_lay_out(rnncc_context *context, const Module *module, unsi
   context->states = block_take(&block, info->n_states, sizeof *context->states);
   block_take_states(&block, module, context->states);
   context->arena = block_take(&block, 1, info->arena_bytes);
+#ifdef RNNCC_TRAINS
+  context->gradients = block_take(&block, 1, module->training.bytes);
+#endif
   return block.used;
 }
 
@@ -59,6 +63,9 @@ rnncc_status context_create(rnncc_model *model, void *memory, size_t bytes, rnnc
   *context = (rnncc_context){.model = model, .owns_memory = !memory};
   context_lay_out(context, model->module, (unsigned char *)context);
   context_state_reset(context, -1);
+#ifdef RNNCC_TRAINS
+  memset(context->gradients, 0, model->module->training.bytes);
+#endif
   *out = context;
   return refused(RNNCC_OK, NULL, why);
 }

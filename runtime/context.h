@@ -26,6 +26,9 @@ struct rnncc_model {
   Pool *pool;
   Turn turn;
   bool shares_all; /* runs of little work, too */
+#ifdef RNNCC_TRAINS
+  struct Trained *trained; /* its weights; training.c */
+#endif
 };
 
 /* One stream of runs. This struct, the arrays and the arena are one block of memory. */
@@ -43,6 +46,10 @@ struct rnncc_context {
   RunProfile profile;                /* its steps: [n_steps] */
   rnncc_profile_entry *entries;      /* [n_steps] */
   unsigned char *arena;              /* [arena_bytes] */
+#ifdef RNNCC_TRAINS
+  unsigned char *gradients; /* [training.bytes] */
+  enum { NOTHING_RAN, FORWARD_RAN, BACKWARD_RAN } ran;
+#endif
 #ifndef RNNCC_EDGE
   char error[256];
 #endif
@@ -95,6 +102,29 @@ RUNTIME_LOCAL size_t shape_elements(const int64_t *shape, int32_t rank);
 /* Copies every state's slots of this run's batch into the arena, and back. */
 RUNTIME_LOCAL void states_load(rnncc_context *context);
 RUNTIME_LOCAL void states_store(rnncc_context *context);
+
+/* Runs part of the module on the context's last inputs. Returns what the kernels found wrong with the data, or
+ * RNNCC_OK. */
+RUNTIME_LOCAL rnncc_status run_part(rnncc_context *context, void (*part)(const Run *run, Team *team));
+
+/* Whether a run on the context's dims is worth the workers. */
+RUNTIME_LOCAL bool run_is_shared(const rnncc_context *context);
+
+#ifdef RNNCC_TRAINS
+/* Of rnncc_training. */
+RUNTIME_LOCAL rnncc_status training_backward(rnncc_context *context);
+RUNTIME_LOCAL rnncc_status training_gradient(rnncc_context *context, const char *name, void *data, size_t bytes);
+RUNTIME_LOCAL rnncc_status training_step(rnncc_context *context, const rnncc_optimizer *optimizer);
+RUNTIME_LOCAL rnncc_status training_gradient_norm(rnncc_context *context, double *norm);
+RUNTIME_LOCAL rnncc_status training_weights_get(const rnncc_model *model, const char *name, void *data, size_t bytes);
+RUNTIME_LOCAL rnncc_status training_weights_set(rnncc_model *model, const char *name, const void *data, size_t bytes);
+RUNTIME_LOCAL rnncc_status training_optimizer_reset(rnncc_model *model);
+
+/* The model's weights as they begin; NULL: out of memory. */
+RUNTIME_LOCAL struct Trained *trained_create(const Module *module);
+RUNTIME_LOCAL void trained_destroy(struct Trained *trained);
+RUNTIME_LOCAL const unsigned char *trained_parameters(const struct Trained *trained);
+#endif
 
 /* The functions of rnncc_api. Its model_create() knows the module. */
 RUNTIME_LOCAL rnncc_status model_create(const Module *module, const rnncc_options *options, rnncc_model **out,

@@ -71,11 +71,22 @@ rnncc_status model_create(const Module *module, const rnncc_options *given, rnnc
     free(model);
     return refused(RNNCC_ERROR_MEMORY, "model_create: out of memory", why);
   }
+#ifdef RNNCC_TRAINS
+  struct Trained *trained = trained_create(module);
+  if (!trained) {
+    pool_destroy(pool);
+    free(model);
+    return refused(RNNCC_ERROR_MEMORY, "model_create: out of memory", why);
+  }
+#endif
   *model = (rnncc_model){
       .module = module,
       .pool = pool,
       .turn = {options.priority, options.waits != 0},
       .shares_all = options.share_all != 0,
+#ifdef RNNCC_TRAINS
+      .trained = trained,
+#endif
   };
   prefer_huge_pages(module);
   *out = model;
@@ -85,6 +96,9 @@ rnncc_status model_create(const Module *module, const rnncc_options *given, rnnc
 void model_destroy(rnncc_model *model) {
   if (!model) return;
   pool_destroy(model->pool);
+#ifdef RNNCC_TRAINS
+  trained_destroy(model->trained);
+#endif
   free(model);
 }
 

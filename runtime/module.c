@@ -17,6 +17,25 @@ RNNCC_MODULES(CREATE)
 
 static const rnncc_api *const apis[MODULES];
 
+#ifdef RNNCC_TRAINS
+#define TRAINING(name, first)                                                                                          \
+  static const rnncc_training RNNCC_JOIN_VALUES(training_, name) = {                                                   \
+      .struct_size = sizeof(rnncc_training),                                                                           \
+      .info = &(name).training.info,                                                                                   \
+      .backward = training_backward,                                                                                   \
+      .gradient = training_gradient,                                                                                   \
+      .step = training_step,                                                                                           \
+      .gradient_norm = training_gradient_norm,                                                                         \
+      .weights_get = training_weights_get,                                                                             \
+      .weights_set = training_weights_set,                                                                             \
+      .optimizer_reset = training_optimizer_reset,                                                                     \
+  };
+RNNCC_MODULES(TRAINING)
+#define TRAINING_OF(name) &RNNCC_JOIN_VALUES(training_, name)
+#else
+#define TRAINING_OF(name) NULL
+#endif
+
 #define API(name, first)                                                                                               \
   static const rnncc_api RNNCC_JOIN_VALUES(api_, name) = {                                                             \
       .abi = RNNCC_ABI,                                                                                                \
@@ -42,6 +61,7 @@ static const rnncc_api *const apis[MODULES];
       .trace = context_trace,                                                                                          \
       .pool_create = shared_pool_create,                                                                               \
       .pool_destroy = shared_pool_destroy,                                                                             \
+      .training = TRAINING_OF(name),                                                                                   \
   };
 RNNCC_MODULES(API)
 

@@ -27,9 +27,11 @@ typedef struct Run {
   void *const *outputs;         /* [info.n_outputs], the caller's buffers; those of staged outputs must not be used */
   unsigned char *arena;         /* info.arena_bytes, 64-byte aligned; keeps nothing from run to run */
   const unsigned char *weights; /* Module.weights */
-  const int64_t *dims;          /* [info.n_dims]: value of each named dimension in this run */
-  int64_t *data_dims;           /* [Module.n_data_dims]: data-dependent dims, written by the schedule */
-  _Atomic int *fault;           /* a kernel that meets an out-of-range value stores an rnncc_status here and goes on */
+  const unsigned char *parameters; /* the model's trained weights; NULL where there are none */
+  unsigned char *gradients;        /* the context's; written by Module.training.backward */
+  const int64_t *dims;             /* [info.n_dims]: value of each named dimension in this run */
+  int64_t *data_dims;              /* [Module.n_data_dims]: data-dependent dims, written by the schedule */
+  _Atomic int *fault;  /* a kernel that meets an out-of-range value stores an rnncc_status here and goes on */
   int64_t turn;        /* 0 and 1 in turns: kernels may read weights forwards in one run, backwards in the next */
   RunProfile *profile; /* NULL unless profiling; only profile.c uses it */
 } Run;
@@ -61,6 +63,16 @@ typedef struct ModuleStep {
   rnncc_dtype products;
 } ModuleStep;
 
+/* Of a module that trains. */
+typedef struct ModuleTraining {
+  rnncc_training_info info;
+  const size_t *places;   /* [n_parameters]: bytes from the begin of the model's parameters, and of the gradients */
+  const size_t *initials; /* [n_parameters]: offsets in the weights of what they begin as */
+  size_t bytes;           /* of all parameters; what is between them is 0 */
+  /* Like Module.schedule, which has run before on the same Run. */
+  void (*backward)(const Run *run, Team *team);
+} ModuleTraining;
+
 /* Everything the runtime knows of a model. Arrays may be NULL where their count is 0. */
 typedef struct Module {
   /* All sizes of structs are set. Every axis of an input is fixed or a named dimension itself (dim >= 0). A dimension
@@ -91,6 +103,7 @@ typedef struct Module {
   /* [info.n_outputs]: the arena offset of outputs that the schedule leaves in the arena, because a run can still fault
    * after writing them, or -1 if written in place. NULL if none is staged. */
   const int64_t *staged_outputs;
+  ModuleTraining training; /* all 0: it does not train */
 } Module;
 
 /* This worker's share of constant i of the weights, or of all of them if i is 0 and the ends are not known. Kernels

@@ -260,6 +260,67 @@ typedef struct rnncc_trace {
   size_t *counts;       /* [workers]: spans of the last run; more than capacity: the last ones are not there */
 } rnncc_trace;
 
+/*
+ * Training, in a module of `rnncc --train`. run() then is the forward pass; what it computed stays in the context for
+ * backward(), which computes the gradient of the loss for each trained weight, and step() changes the weights by these.
+ *
+ *   weights     belong to the model, and all its contexts run on them. They begin as the compiled model has them.
+ *   gradients   belong to the context. backward() writes them anew; they do not add up over runs.
+ *   threads     step() and weights_set() must not run at the same time as anything else of the model or its contexts:
+ *               that is the caller's to see to. All results are the same, bit for bit, for any number of threads.
+ *   inputs      must stay as they are from run() to the end of backward().
+ *   memory      model_create allocates the weights and what the optimisers keep, twice as much again; the rest
+ *               allocates nothing.
+ */
+typedef struct rnncc_training_info {
+  uint32_t struct_size;
+  uint32_t tensor_size; /* of an element of `parameters`, in bytes */
+  int32_t n_parameters;
+  int32_t loss;                        /* which of info.outputs is the loss */
+  const rnncc_tensor_info *parameters; /* the trained weights, f32: rnncc_parameter_at() */
+} rnncc_training_info;
+
+typedef enum rnncc_rule {
+  RNNCC_SGD = 0,   /* with momentum, if it is not 0 */
+  RNNCC_ADAM = 1,  /* weight_decay is part of the gradient */
+  RNNCC_ADAMW = 2, /* weight_decay is apart from it */
+} rnncc_rule;
+
+/* How step() changes the weights: as PyTorch's optimisers of these names do. */
+typedef struct rnncc_optimizer {
+  uint32_t struct_size; /* sizeof(rnncc_optimizer) */
+  rnncc_rule rule;
+  float learning_rate; /* not negative, as all these */
+  float momentum;      /* of SGD */
+  float beta1, beta2;  /* of Adam, below 1 */
+  float epsilon;       /* of Adam */
+  float weight_decay;
+  float max_norm;   /* > 0: gradients whose norm, over all weights, is larger are scaled to it first */
+  int32_t nesterov; /* not 0: of SGD, Nesterov's momentum */
+} rnncc_optimizer;
+
+typedef struct rnncc_training {
+  uint32_t struct_size;
+  uint32_t unused;
+  const rnncc_training_info *info;
+
+  /* The gradients of the loss of the context's last run, which must have succeeded. */
+  rnncc_status (*backward)(rnncc_context *);
+  /* A gradient of the last backward(), by the weight's name, in the weight's shape. bytes must be exact. */
+  rnncc_status (*gradient)(rnncc_context *, const char *name, void *data, size_t bytes);
+  /* Changes the model's weights by the gradients of the context's last backward(), which can be used once. If a
+   * gradient is no finite number: RNNCC_ERROR_VALUE, last_error() names the weight, and all weights stay as they are.
+   */
+  rnncc_status (*step)(rnncc_context *, const rnncc_optimizer *);
+  /* The norm of all gradients of the last backward(), before any were scaled. */
+  rnncc_status (*gradient_norm)(rnncc_context *, double *norm);
+  /* A weight by its name. bytes must be exact. */
+  rnncc_status (*weights_get)(const rnncc_model *, const char *name, void *data, size_t bytes);
+  rnncc_status (*weights_set)(rnncc_model *, const char *name, const void *data, size_t bytes);
+  /* Makes the optimisers forget: momentum, Adam's means and how many steps there were. The weights stay. */
+  rnncc_status (*optimizer_reset)(rnncc_model *);
+} rnncc_training;
+
 typedef struct rnncc_api {
   uint32_t abi, struct_size;
   const rnncc_info *info;
@@ -319,6 +380,8 @@ typedef struct rnncc_api {
    * string. */
   rnncc_status (*pool_create)(const rnncc_options *options, rnncc_pool **out, const char **why);
   void (*pool_destroy)(rnncc_pool *); /* of any module's; models that have it keep its threads; NULL is fine */
+
+  const rnncc_training *training; /* NULL: the module was not made by --train */
 } rnncc_api;
 
 /* Has the struct, which says its own size, this field? Of what the first version of this ABI has it always is. */
@@ -332,6 +395,9 @@ static inline const rnncc_tensor_info *rnncc_input_at(const rnncc_info *info, in
 }
 static inline const rnncc_tensor_info *rnncc_output_at(const rnncc_info *info, int32_t index) {
   return (const rnncc_tensor_info *)((const char *)info->outputs + (size_t)index * info->tensor_size);
+}
+static inline const rnncc_tensor_info *rnncc_parameter_at(const rnncc_training_info *info, int32_t index) {
+  return (const rnncc_tensor_info *)((const char *)info->parameters + (size_t)index * info->tensor_size);
 }
 static inline const rnncc_state_info *rnncc_state_at(const rnncc_info *info, int32_t index) {
   return (const rnncc_state_info *)((const char *)info->states + (size_t)index * info->state_size);

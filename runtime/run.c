@@ -19,10 +19,10 @@ static void region_body(void *arg, Team *team) {
 }
 
 #ifdef RNNCC_EDGE
-static bool is_shared(const rnncc_context *context) { return (void)context, true; }
+bool run_is_shared(const rnncc_context *context) { return (void)context, true; }
 #else
 /* A run of little work is done sooner by one thread than by several, which wait for each other. */
-static bool is_shared(const rnncc_context *context) {
+bool run_is_shared(const rnncc_context *context) {
   const Module *module = context->model->module;
   double work = 1;
   for (int i = 0; i < module->info.n_dims; i++) {
@@ -33,8 +33,7 @@ static bool is_shared(const rnncc_context *context) {
 }
 #endif
 
-/* Returns what the kernels found wrong with the data, or RNNCC_OK. */
-static rnncc_status run_schedule(rnncc_context *context) {
+rnncc_status run_part(rnncc_context *context, void (*part)(const Run *run, Team *team)) {
   const Module *module = context->model->module;
   _Atomic int fault = RNNCC_OK;
   Run run = {
@@ -47,11 +46,15 @@ static rnncc_status run_schedule(rnncc_context *context) {
       .fault = &fault,
       .turn = context->turn,
       .profile = context->profiling ? &context->profile : NULL,
+#ifdef RNNCC_TRAINS
+      .parameters = trained_parameters(context->model->trained),
+      .gradients = context->gradients,
+#endif
   };
   context->turn ^= 1;
   if (run.profile) profile_begin(&run);
-  Region region = {&run, module->schedule};
-  if (is_shared(context))
+  Region region = {&run, part};
+  if (run_is_shared(context))
     pool_run(context->model->pool, context->model->turn, region_body, &region);
   else
     region_body(&region, &(Team){.rank = 0, .size = 1});
@@ -74,14 +77,20 @@ static void deliver_outputs(const rnncc_context *context, rnncc_tensor *outputs)
 rnncc_status context_run(rnncc_context *context, const rnncc_tensor *inputs, size_t n_inputs, rnncc_tensor *outputs,
                          size_t n_outputs) {
   if (!context) return RNNCC_ERROR_ARGUMENT;
+#ifdef RNNCC_TRAINS
+  context->ran = NOTHING_RAN;
+#endif
   rnncc_status status = run_check(context, inputs, n_inputs, outputs, n_outputs);
   if (status) return status;
   states_load(context);
-  status = run_schedule(context);
+  status = run_part(context, context->model->module->schedule);
   context->profiled_runs += context->profiling;
   if (status)
     return context_fail(context, status, "a value computed in the model, an index, length or divisor, is out of range");
   states_store(context);
   deliver_outputs(context, outputs);
+#ifdef RNNCC_TRAINS
+  context->ran = FORWARD_RAN;
+#endif
   return RNNCC_OK;
 }

@@ -121,6 +121,16 @@ static const char *take_precision(void *into, const char *value) {
   return precision_parse(options->arena, value, &options->precision);
 }
 
+static const char *take_train(void *into, const char *value) {
+  Options *options = into;
+  return training_parse(options->arena, value, &options->training);
+}
+
+static const char *take_loss(void *into, const char *value) {
+  ((Options *)into)->training.loss = value;
+  return *value ? NULL : "an output's name";
+}
+
 static const char *take_conv(void *into, const char *value) {
   Options *options = into;
   options->conv_form = value;

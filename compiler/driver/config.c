@@ -11,6 +11,7 @@ const Config *config_of(Arena *arena, const Options *options, const PlannedTarge
                      .rnn_schedule = options->variant,
                      .conv_schedule = options->conv_form,
                      .precision = options->precision,
+                     .training = options->training,
                      .layout_search = options->layout_search,
                      .no_winograd = options->no_winograd,
                      .seed = options->seed,

@@ -61,9 +61,10 @@ static void print_states(const Graph *graph) {
 static void print_model(const Graph *graph) {
   printf("%-8s %s %s\n", "model", printable(graph->arena, graph->name), printable(graph->arena, graph->version));
   print_dims(graph);
-  print_values(graph->arena, "inputs", graph->inputs, graph->n_inputs);
+  print_values(graph->arena, "inputs", graph->inputs, graph_own_inputs(graph));
   print_states(graph);
-  print_values(graph->arena, "outputs", graph->outputs, graph->n_outputs);
+  print_values(graph->arena, "outputs", graph->outputs, graph_own_outputs(graph));
+  print_values(graph->arena, "trained", graph->inputs + graph_own_inputs(graph), graph->n_parameters);
 }
 
 static void print_remarks(const Graph *graph) {

@@ -139,6 +139,11 @@ static void check_profile(Options *options) {
   options->threads = 1;
 }
 
+static void check_training(const Options *options) {
+  if (options->training.loss && !options->training.wanted) REFUSE("--loss goes with --train");
+  if (options->training.wanted && options->profile == PROFILE_EDGE) REFUSE("--train: expected no --profile=edge");
+}
+
 static void check_output(const Options *options) {
   bool to_stdout = options->output && !strcmp(options->output, "-");
   bool is_text = options->emit == EMIT_DOT || options->emit == EMIT_H;
@@ -171,6 +176,7 @@ Options parse_options(Arena *arena, int argc, char **argv) {
   check_targets(&options);
   check_one_target(&options);
   check_profile(&options);
+  check_training(&options);
   check_output(&options);
   if (!(options.budget_seconds > 0)) options.budget_seconds = options.verb == VERB_TARGETS ? 6 : 60;
   if (options.verb != VERB_TARGETS && options.verb != VERB_SCHEDULES) plan_targets(&options);

@@ -78,6 +78,7 @@ typedef struct Options {
   const char *variant;       /* what --rnn forces, in the form of kernels/recurrent/variant.h; NULL: nothing */
   const char *conv_form;     /* --conv=, checked; NULL: not given */
   PrecisionRules precision;
+  Training training;
   LayoutSearch layout_search;
   bool no_winograd;           /* convolutions are computed as they are defined */
   uint64_t seed;              /* of random numbers */

@@ -28,8 +28,8 @@ static PartNames part_names(Arena *arena, const Graph *graph) {
   for (int i = 0; i < n_dims; i++) dims[i] = dim_symbol_at(graph->dims, i)->name;
   for (int i = 0; i < graph->n_states; i++) states[i] = graph->states[i].input->name;
   return (PartNames){.dims = header_names(arena, dims, n_dims),
-                     .inputs = value_names(arena, graph->inputs, graph->n_inputs),
-                     .outputs = value_names(arena, graph->outputs, graph->n_outputs),
+                     .inputs = value_names(arena, graph->inputs, graph_own_inputs(graph)),
+                     .outputs = value_names(arena, graph->outputs, graph_own_outputs(graph)),
                      .states = header_names(arena, states, graph->n_states)};
 }
 
@@ -138,11 +138,12 @@ int64_t context_bytes(const Program *program) {
   const Graph *graph = program->graph;
   int64_t steps = graph->config->edge ? 0 : program->n_calls;
   int64_t bytes = STRUCT_BYTES + part_bytes(dim_known_count(graph->dims), sizeof(int64_t)) +
-                  part_bytes(graph->n_inputs, POINTER_BYTES) + part_bytes(graph->n_outputs, POINTER_BYTES) +
-                  part_bytes(graph->n_outputs, SHAPE_BYTES) + part_bytes(steps, STEP_BYTES) +
+                  part_bytes(graph_own_inputs(graph), POINTER_BYTES) +
+                  part_bytes(graph_own_outputs(graph), POINTER_BYTES) +
+                  part_bytes(graph_own_outputs(graph), SHAPE_BYTES) + part_bytes(steps, STEP_BYTES) +
                   part_bytes(steps, ENTRY_BYTES) + part_bytes(graph->n_states, POINTER_BYTES);
   for (int i = 0; i < graph->n_states; i++) bytes += part_bytes(1, value_max_bytes(graph->states[i].input));
-  return bytes + part_bytes(1, program->arena_bytes);
+  return bytes + part_bytes(1, program->arena_bytes) + part_bytes(1, program->parameter_bytes);
 }
 
 static void add_networks(Text *out, const HeaderPart *parts, int count, const char *name) {
@@ -159,8 +160,8 @@ static void add_counts(Text *out, const HeaderPart *part) {
   add_string(out, part->prefix, graph->name);
   text_add(out, "enum {\n");
   add_number(out, part->prefix, "_DIMS", dim_given_count(graph->dims));
-  add_number(out, part->prefix, "_INPUTS", graph->n_inputs);
-  add_number(out, part->prefix, "_OUTPUTS", graph->n_outputs);
+  add_number(out, part->prefix, "_INPUTS", graph_own_inputs(graph));
+  add_number(out, part->prefix, "_OUTPUTS", graph_own_outputs(graph));
   add_number(out, part->prefix, "_STATES", graph->n_states);
   add_number(out, part->prefix, "_CONTEXT_BYTES", part->context_bytes);
   text_add(out, "};\n");
@@ -176,9 +177,9 @@ static void add_part(Text *out, const HeaderPart *part) {
   add_counts(out, part);
   for (int i = 0; i < dim_given_count(graph->dims); i++)
     add_dim(out, whole_name(out->arena, part, "DIM", names.dims[i]), dim_symbol_at(graph->dims, i));
-  for (int i = 0; i < graph->n_inputs; i++)
+  for (int i = 0; i < graph_own_inputs(graph); i++)
     add_input(out, whole_name(out->arena, part, "INPUT", names.inputs[i]), i, graph->inputs[i], &names);
-  for (int i = 0; i < graph->n_outputs; i++)
+  for (int i = 0; i < graph_own_outputs(graph); i++)
     add_output(out, whole_name(out->arena, part, "OUTPUT", names.outputs[i]), i, graph->outputs[i]);
   for (int i = 0; i < graph->n_states; i++)
     add_state(out, whole_name(out->arena, part, "STATE", names.states[i]), i, &graph->states[i]);

@@ -77,8 +77,8 @@ static Text description(const Program *program, const char *build) {
   add_field(&out, "model", graph->name);
   if (graph->version && *graph->version) add_field(&out, "version", graph->version);
   add_dims(&out, graph);
-  add_tensors(&out, "input", graph->inputs, graph->n_inputs);
-  add_tensors(&out, "output", graph->outputs, graph->n_outputs);
+  add_tensors(&out, "input", graph->inputs, graph_own_inputs(graph));
+  add_tensors(&out, "output", graph->outputs, graph_own_outputs(graph));
   add_states(&out, graph);
   add_field(&out, "isa", graph->config->target->isa);
   add_field(&out, "target", graph->config->target->name);

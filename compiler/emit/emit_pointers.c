@@ -4,8 +4,6 @@
 #include "layout/blocked.h"
 #include "support/diagnostics.h"
 
-static bool read_only(const Value *root) { return root->storage == STORAGE_INPUT || root->storage == STORAGE_WEIGHTS; }
-
 const char *indent_of(int depth) {
   static const char spaces[] = "                                                                ";
   int width = 2 * depth;
@@ -42,7 +40,7 @@ static void emit_buffer(Text *out, const Value *value, const char *type, const c
 
 static void emit_pointer(Text *out, Value *value, int depth) {
   const Value *root = value_root(value);
-  const char *type = dtype_c(value->dtype), *constant = read_only(root) ? "const " : "";
+  const char *type = dtype_c(value->dtype), *constant = storage_is_read_only(root->storage) ? "const " : "";
   text_add(out, "%s%s%s *const t%d = ", indent_of(depth), constant, type, value->id);
   switch (root->storage) {
   case STORAGE_INPUT:
@@ -61,24 +59,30 @@ static void emit_pointer(Text *out, Value *value, int depth) {
     add_places(out, value);
     text_add(out, ");\n");
     break;
+  case STORAGE_PARAMETER:
+    text_add(out, "(const %s *)(const void *)(run->parameters + %lld);\n", type, (long long)root->offset);
+    break;
+  case STORAGE_GRADIENT:
+    text_add(out, "(%s *)(void *)(run->gradients + %lld);\n", type, (long long)root->offset);
+    break;
   case STORAGE_NONE:
     bug("t%d has no place", value->id);
   }
 }
 
-/* Declares pointers to the values that the items of a block touch, without regions inside it. */
-static void emit_block_pointers(Text *out, const Block *block, bool *done, int depth) {
-  for (int i = 0; i < block->count; i++) {
+/* Declares pointers to the values that items of a block touch, without regions inside it. */
+static void emit_item_pointers(Text *out, const Block *block, int from, int to, bool *done, int depth) {
+  for (int i = from; i < to; i++) {
     const Item *item = block->items[i];
     for (int a = 0; a < item->n_accesses; a++) {
       Value *value = item->accesses[a].value;
       if (!done[value->id]) emit_pointer(out, value, depth);
       done[value->id] = true;
     }
-    if (item->kind == ITEM_WAVEFRONT) emit_block_pointers(out, item->block, done, depth);
+    if (item->kind == ITEM_WAVEFRONT) emit_item_pointers(out, item->block, 0, item->block->count, done, depth);
   }
 }
 
-void emit_pointers(Text *out, const Program *program, const Block *block, int depth) {
-  emit_block_pointers(out, block, ARENA_ARRAY(program->arena, bool, program->n_values + 1), depth);
+void emit_pointers(Text *out, const Program *program, const Block *block, int from, int to, int depth) {
+  emit_item_pointers(out, block, from, to, ARENA_ARRAY(program->arena, bool, program->n_values + 1), depth);
 }

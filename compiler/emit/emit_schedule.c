@@ -9,10 +9,14 @@
 
 enum { LINE_WIDTH = 118 };
 
-static void emit_dims(Text *out, const Graph *graph) {
+/* `found`: what depends on the data has been found before. */
+static void emit_dims(Text *out, const Graph *graph, bool found) {
   int given = dim_given_count(graph->dims);
   for (int i = 0; i < given; i++) text_add(out, "  const int64_t d%d = run->dims[%d];\n  (void)d%d;\n", i, i, i);
-  for (int i = given; i < dim_known_count(graph->dims); i++) text_add(out, "  int64_t d%d = 0;\n  (void)d%d;\n", i, i);
+  for (int i = given; i < dim_known_count(graph->dims); i++) {
+    const char *value = found ? arena_format(out->arena, "run->data_dims[%d]", i - given) : "0";
+    text_add(out, "  int64_t d%d = %s;\n  (void)d%d;\n", i, value, i);
+  }
 }
 
 /* Index of a data-dependent dim in Run.data_dims. */
@@ -165,10 +169,14 @@ static void emit_chunks(Unit *unit, const Program *program, const Item *item, in
 
 /* ---- control flow ---- */
 
-/* The items of a region; the caller writes the braces. */
+/* Items [from, to) of a region; the caller writes the braces. */
+static void emit_part(Unit *unit, const Program *program, const Block *block, int from, int to, int depth) {
+  emit_pointers(&unit->text, program, block, from, to, depth + 1);
+  for (int i = from; i < to; i++) emit_item(unit, program, block->items[i], depth + 1);
+}
+
 static void emit_region(Unit *unit, const Program *program, const Block *block, int depth) {
-  emit_pointers(&unit->text, program, block, depth + 1);
-  for (int i = 0; i < block->count; i++) emit_item(unit, program, block->items[i], depth + 1);
+  emit_part(unit, program, block, 0, block->count, depth);
 }
 
 static const char *loop_limit(const Program *program, const Item *item) {
@@ -240,10 +248,19 @@ void emit_item(Unit *unit, const Program *program, const Item *item, int depth) 
   }
 }
 
-void emit_schedule(Unit *unit, Program *program) {
+/* A function of items [from, to) of the schedule. */
+static void emit_walk(Unit *unit, const Program *program, const char *name, int from, int to) {
   Text *out = &unit->text;
-  text_add(out, "\n/* ---- schedule ---- */\n\nstatic void schedule(const Run *run, Team *team) {\n");
-  emit_dims(out, program->graph);
-  emit_region(unit, program, program->schedule, 0);
-  text_add(out, program->schedule->count ? "}\n" : "  (void)run, (void)team;\n}\n");
+  text_add(out, "\nstatic void %s(const Run *run, Team *team) {\n  (void)run, (void)team;\n", name);
+  emit_dims(out, program->graph, from > 0);
+  emit_part(unit, program, program->schedule, from, to, 0);
+  text_add(out, "}\n");
+}
+
+void emit_schedule(Unit *unit, Program *program) {
+  int count = program->schedule->count, border = 0;
+  while (border < count && program->schedule->items[border] != program->backward) border++;
+  text_add(&unit->text, "\n/* ---- schedule ---- */\n");
+  emit_walk(unit, program, "schedule", 0, border);
+  if (program->graph->n_parameters) emit_walk(unit, program, "backward", border, count);
 }

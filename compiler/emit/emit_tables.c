@@ -58,7 +58,7 @@ static void emit_output_shapes(Text *out, const Graph *graph, const char *name, 
   for (int i = 0; i < dim_known_count(graph->dims); i++)
     text_add(out, "  const int64_t d%d = dims_now[%d];\n  (void)d%d;\n", i, i, i);
   text_add(out, "  (void)dims_now, (void)shapes;\n");
-  for (int i = 0; i < graph->n_outputs; i++)
+  for (int i = 0; i < graph_own_outputs(graph); i++)
     for (int axis = 0; axis < graph->outputs[i]->rank; axis++) {
       const Dim *extent = graph->outputs[i]->shape[axis];
       text_add(out, "  shapes[%d][%d] = ", i, axis);
@@ -126,7 +126,7 @@ static void emit_steps(Text *out, const Program *program) {
 }
 
 static bool any_staged(const Graph *graph) {
-  for (int i = 0; i < graph->n_outputs; i++) {
+  for (int i = 0; i < graph_own_outputs(graph); i++) {
     const Value *root = value_root(graph->outputs[i]);
     if (root->storage != STORAGE_OUTPUT || root->slot != i) return true;
   }
@@ -136,13 +136,43 @@ static bool any_staged(const Graph *graph) {
 static void emit_staged(Text *out, const Graph *graph) {
   if (!any_staged(graph)) return;
   text_add(out, "\nstatic const int64_t staged_outputs[] = {");
-  for (int i = 0; i < graph->n_outputs; i++) {
+  for (int i = 0; i < graph_own_outputs(graph); i++) {
     const Value *root = value_root(graph->outputs[i]);
     bool staged = root->storage == STORAGE_ARENA;
     if (!staged && root->slot != i) bug("output %d shares output %d's buffer", i, root->slot);
     text_add(out, "%s%lld", i ? ", " : "", staged ? (long long)root->offset : -1LL);
   }
   text_add(out, "};\n");
+}
+
+/* ---- training ---- */
+
+static void emit_places(Text *out, const char *name, const Graph *graph, bool initial) {
+  text_add(out, "\nstatic const size_t %s[] = {", name);
+  for (int i = 0; i < graph->n_parameters; i++) {
+    const Value *value = initial ? graph->initials[i] : graph->inputs[graph_own_inputs(graph) + i];
+    text_add(out, "%s%lld,", i % 8 ? " " : "\n  ", (long long)value->offset);
+  }
+  text_add(out, "\n};\n");
+}
+
+static void emit_parameters(Text *out, const Graph *graph) {
+  if (!graph->n_parameters) return;
+  emit_tensors(out, "parameters", graph->inputs + graph_own_inputs(graph), graph->n_parameters);
+  emit_places(out, "parameter_places", graph, false);
+  emit_places(out, "parameter_initials", graph, true);
+}
+
+static void emit_training(Text *out, const Program *program) {
+  const Graph *graph = program->graph;
+  if (!graph->n_parameters) return;
+  text_add(out, "  .training = {\n    .info = {.struct_size = sizeof(rnncc_training_info), .tensor_size = "
+                "sizeof(rnncc_tensor_info),\n");
+  text_add(out, "             .n_parameters = %d, .loss = %d, .parameters = parameters},\n", graph->n_parameters,
+           graph->loss);
+  text_add(out, "    .places = parameter_places, .initials = parameter_initials, .bytes = %lld,\n",
+           (long long)program->parameter_bytes);
+  text_add(out, "    .backward = backward,\n  },\n");
 }
 
 /* ---- the module ---- */
@@ -160,13 +190,13 @@ static void emit_info(Text *out, const Program *program, const char *build) {
   emit_name(out, build);
   text_add(out, ",\n    .weights_bytes = %lld,\n    .arena_bytes = %lld,\n", (long long)program->weights_bytes,
            (long long)program->arena_bytes);
-  text_add(out, "    .n_dims = %d, .n_inputs = %d, .n_outputs = %d, .n_states = %d,\n", n_dims, graph->n_inputs,
-           graph->n_outputs, graph->n_states);
+  text_add(out, "    .n_dims = %d, .n_inputs = %d, .n_outputs = %d, .n_states = %d,\n", n_dims, graph_own_inputs(graph),
+           graph_own_outputs(graph), graph->n_states);
   text_add(out, "    .dim_size = sizeof(rnncc_dim_info), .tensor_size = sizeof(rnncc_tensor_info),\n"
                 "    .state_size = sizeof(rnncc_state_info),\n");
   if (n_dims) text_add(out, "    .dims = dims,\n");
-  if (graph->n_inputs) text_add(out, "    .inputs = inputs,\n");
-  if (graph->n_outputs) text_add(out, "    .outputs = outputs,\n");
+  if (graph_own_inputs(graph)) text_add(out, "    .inputs = inputs,\n");
+  if (graph_own_outputs(graph)) text_add(out, "    .outputs = outputs,\n");
   if (graph->n_states) text_add(out, "    .states = states,\n");
   text_add(out, "  },\n");
 }
@@ -195,14 +225,15 @@ void emit_tables(Unit *unit, Program *program, const char *build) {
   bool in_a_row = weights_are_in_a_row(program);
   text_add(out, "\n/* ---- tables ---- */\n");
   emit_dim_table(out, graph);
-  emit_tensors(out, "inputs", graph->inputs, graph->n_inputs);
-  emit_tensors(out, "outputs", graph->outputs, graph->n_outputs);
+  emit_tensors(out, "inputs", graph->inputs, graph_own_inputs(graph));
+  emit_tensors(out, "outputs", graph->outputs, graph_own_outputs(graph));
   emit_states(out, graph);
   emit_checks(out, program);
   if (!graph->config->edge) emit_steps(out, program);
   if (!graph->config->edge) emit_weight_places(out, program, "weight_ends", weight_end);
   if (!graph->config->edge && !in_a_row) emit_weight_places(out, program, "weight_begins", weight_begin);
   emit_staged(out, graph);
+  emit_parameters(out, graph);
   int n_data_dims = dim_known_count(graph->dims) - dim_given_count(graph->dims);
   emit_output_shapes(out, graph, "output_shapes", false);
   if (n_data_dims) emit_output_shapes(out, graph, "output_room", true);
@@ -219,6 +250,7 @@ void emit_tables(Unit *unit, Program *program, const char *build) {
   if (any_staged(graph)) text_add(out, "  .staged_outputs = staged_outputs,\n");
   if (n_data_dims) text_add(out, "  .n_data_dims = %d,\n  .output_room = output_room,\n", n_data_dims);
   if (!graph->config->edge && program->share_from > 0) text_add(out, "  .share_from = %.3g,\n", program->share_from);
+  emit_training(out, program);
   text_add(out, "  .output_shapes = output_shapes,\n  .schedule = schedule,\n};\n");
   if (!graph->config->edge) emit_note(out, program, build);
 }

@@ -17,6 +17,15 @@ static Value *at_target(const Formula *f, Value *x, Value *target) {
   return apply2(f, OP_Squeeze, picked, integers(f, 1, &one));
 }
 
+/* Indices may count from the end, targets may not: while training, where a bad one would do harm, such a target is read
+ * as no class at all, which the run refuses. */
+static Value *checked(const Formula *f, Value *x, Value *target) {
+  const Config *config = f->graph->config;
+  if (!config || !config->training.wanted || !dim_is_const(x->shape[1])) return target;
+  Value *no_class = number(f, target, (double)dim_value(x->shape[1]));
+  return apply3(f, OP_Where, apply2(f, OP_Less, target, number(f, target, 0)), no_class, target);
+}
+
 /* A target to ignore may be no class: it is read as class 0, and counts as 0. */
 static Value *negative_log_likelihood(const Formula *f, const Node *node, Value *x) {
   const Attribute *ignore = node_attribute(node, ATTR_ignore_index);
@@ -25,6 +34,7 @@ static Value *negative_log_likelihood(const Formula *f, const Node *node, Value 
     ignored = apply2(f, OP_Equal, target, integers(f, 1, &ignore->i));
     target = apply3(f, OP_Where, ignored, number(f, target, 0), target);
   }
+  target = checked(f, x, target);
   Value *loss = apply(f, OP_Neg, at_target(f, x, target)), *weight = NULL;
   if (weights) weight = gathered(f, weights, target, 0);
   if (weights) loss = times(f, loss, weight);

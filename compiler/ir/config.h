@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "ir/precision.h"
+#include "ir/training.h"
 
 typedef struct Target Target;                   /* machine/targets.h */
 typedef struct Machine Machine;                 /* machine/machine.h */
@@ -34,6 +35,7 @@ typedef struct Config {
   const char *rnn_schedule;       /* --rnn, checked; NULL: not given */
   const char *conv_schedule;      /* --conv, checked; NULL: not given */
   PrecisionRules precision;       /* --precision */
+  Training training;              /* --train, --loss */
   LayoutSearch layout_search;
   bool no_winograd; /* --no-winograd */
   uint64_t seed;    /* --seed */

@@ -123,6 +123,7 @@ static void visit_node(Graph *graph, Node *node, void (*visit)(Graph *, Value *)
 static void visit_values(Graph *graph, void (*visit)(Graph *, Value *)) {
   for (int i = 0; i < graph->n_inputs; i++) visit(graph, graph->inputs[i]);
   for (int i = 0; i < graph->n_states; i++) visit(graph, graph->states[i].input);
+  for (int i = 0; i < graph->n_parameters; i++) visit(graph, graph->initials[i]);
   for (int i = 0; i < graph->n_nodes; i++) visit_node(graph, graph->nodes[i], visit);
   for (int i = 0; i < graph->n_outputs; i++) visit(graph, graph->outputs[i]);
   for (int i = 0; i < graph->n_states; i++) visit(graph, graph->states[i].output);

@@ -29,12 +29,18 @@ enum { MAX_RANK = RNNCC_MAX_RANK };
 
 /* Where a value is while the module runs; set by plan_memory. */
 typedef enum Storage {
-  STORAGE_NONE,    /* not planned yet, or not in memory */
-  STORAGE_INPUT,   /* the caller's buffer, `slot` says which */
-  STORAGE_OUTPUT,  /* the caller's buffer */
-  STORAGE_ARENA,   /* arena + offset */
-  STORAGE_WEIGHTS, /* packed weights + offset */
+  STORAGE_NONE,      /* not planned yet, or not in memory */
+  STORAGE_INPUT,     /* the caller's buffer, `slot` says which */
+  STORAGE_OUTPUT,    /* the caller's buffer */
+  STORAGE_ARENA,     /* arena + offset */
+  STORAGE_WEIGHTS,   /* packed weights + offset */
+  STORAGE_PARAMETER, /* the model's trained weights + offset */
+  STORAGE_GRADIENT,  /* the context's gradients + offset: a parameter's has the parameter's */
 } Storage;
+
+static inline bool storage_is_read_only(Storage storage) {
+  return storage == STORAGE_INPUT || storage == STORAGE_WEIGHTS || storage == STORAGE_PARAMETER;
+}
 
 /* least <= x <= most. */
 typedef struct IntRange {
@@ -70,7 +76,7 @@ struct Value {
   const Dim *at; /* of a slice of a value that a loop scans: byte offset in view_of; NULL: none */
   Storage storage;
   int slot;       /* of STORAGE_INPUT and STORAGE_OUTPUT */
-  int64_t offset; /* bytes, of STORAGE_ARENA and STORAGE_WEIGHTS; a multiple of 64 */
+  int64_t offset; /* bytes, but of STORAGE_INPUT and STORAGE_OUTPUT; a multiple of 64 */
 
   Location where;
 };
@@ -150,6 +156,12 @@ struct Graph {
   Value **inputs, **outputs; /* without the states */
   State *states;
 
+  /* Of a graph that is trained; set by differentiate. The last inputs are its parameters, the weights that are trained;
+   * the last outputs are their gradients, in the same order. */
+  int n_parameters;
+  Value **initials; /* by parameter: the constant that it begins as */
+  int loss;         /* index of the output that is the loss */
+
   int n_stacks; /* recurrent layers that can run as a wavefront; set by find_stacks */
   Stack *stacks;
 
@@ -161,6 +173,10 @@ struct Graph {
   Value *slots; /* scratch shared by nodes: n_slots slots of slot_bytes, one a worker; or NULL */
   int64_t n_slots, slot_bytes;
 };
+
+/* How many of the inputs and outputs are the model's own: all but parameters, all but gradients. */
+static inline int graph_own_inputs(const Graph *graph) { return graph->n_inputs - graph->n_parameters; }
+static inline int graph_own_outputs(const Graph *graph) { return graph->n_outputs - graph->n_parameters; }
 
 Graph *graph_new(Arena *arena);
 Value *graph_value(Graph *graph, const char *name, Location where); /* new, of unknown shape and dtype */

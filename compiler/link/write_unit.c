@@ -65,6 +65,7 @@ void write_runtime(Arena *arena, const char *folder, bool edge, const Units *uni
     name_modules(&text, units);
     name_isas(&text, units);
   }
+  if (units && units->list[0]->program->graph->n_parameters) text_add(&text, "#define RNNCC_TRAINS\n");
   if (edge)
     add_edge_runtime(&text);
   else

@@ -77,13 +77,14 @@ static void touch_item(Item *item, Block *block, void *context) {
 Liveness find_liveness(Program *program) {
   Graph *graph = program->graph;
   Walk walk = {.program = program, .live = {.end = number_block(program->schedule, 0)}};
+  walk.live.results = program->backward ? program->backward->step : walk.live.end;
   walk.live.first = ARENA_ARRAY(graph->arena, int, program->n_values);
   walk.live.last = ARENA_ARRAY(graph->arena, int, program->n_values);
   for (int i = 0; i < program->n_values; i++) walk.live.first[i] = walk.live.last[i] = -1;
   each_item(program, touch_item, &walk);
   for (int i = 0; i < graph->n_states; i++) {
     live_at(&walk.live, graph->states[i].input, 0);
-    live_at(&walk.live, graph->states[i].output, walk.live.end);
+    live_at(&walk.live, graph->states[i].output, walk.live.results);
   }
   return walk.live;
 }

@@ -7,6 +7,8 @@
 
 typedef struct Liveness {
   int end;           /* one past the last step: the end of the run */
+  int results;       /* to that step outputs and states are needed: the end, or of a graph that is trained the first
+                      * step that only gradients need */
   int *first, *last; /* by value id of a root; first = -1: never touched */
 } Liveness;
 

@@ -11,15 +11,50 @@ static bool always_empty(const Node *node) {
   return true;
 }
 
+static void lower_node(Program *program, Node *node) {
+  if (always_empty(node)) return;
+  if (node->op->family)
+    node->op->family->lower(program, node);
+  else if (!op_is_view(node->op))
+    bug("n%d: nothing runs a %s", node->id, node->op->name);
+}
+
 static void lower_nodes(Program *program, const Graph *graph) {
-  for (int i = 0; i < graph->n_nodes; i++) {
-    Node *node = graph->nodes[i];
-    if (always_empty(node)) continue;
-    if (node->op->family)
-      node->op->family->lower(program, node);
-    else if (!op_is_view(node->op))
-      bug("n%d: nothing runs a %s", node->id, node->op->name);
+  for (int i = 0; i < graph->n_nodes; i++) lower_node(program, graph->nodes[i]);
+}
+
+static void need(bool *needed, const Value *value) {
+  for (; value; value = value->view_of) needed[value->id] = true;
+}
+
+static bool is_needed(const bool *needed, const Node *node) {
+  for (int i = 0; i < node->n_outputs; i++)
+    if (node->outputs[i] && needed[node->outputs[i]->id]) return true;
+  return false;
+}
+
+/* By node: do the model's own outputs and states need it? Else only gradients do. */
+static bool *forward_nodes(const Graph *graph) {
+  bool *needed = ARENA_ARRAY(graph->arena, bool, graph->n_values), *forward;
+  forward = ARENA_ARRAY(graph->arena, bool, graph->n_nodes);
+  for (int i = 0; i < graph_own_outputs(graph); i++) need(needed, graph->outputs[i]);
+  for (int i = 0; i < graph->n_states; i++) need(needed, graph->states[i].output);
+  for (int n = graph->n_nodes - 1; n >= 0; n--) {
+    forward[n] = is_needed(needed, graph->nodes[n]);
+    for (int i = 0; forward[n] && i < graph->nodes[n]->n_inputs; i++) need(needed, graph->nodes[n]->inputs[i]);
   }
+  return forward;
+}
+
+/* What the loss needs comes first, then what only gradients need: a run may end between. */
+static void lower_trained(Program *program, const Graph *graph) {
+  const bool *forward = forward_nodes(graph);
+  for (int n = 0; n < graph->n_nodes; n++)
+    if (forward[n]) lower_node(program, graph->nodes[n]);
+  int first = program->schedule->count;
+  for (int n = 0; n < graph->n_nodes; n++)
+    if (!forward[n]) lower_node(program, graph->nodes[n]);
+  if (first < program->schedule->count) program->backward = program->schedule->items[first];
 }
 
 static void complete_item(Item *item, Block *block, void *context) {
@@ -41,7 +76,10 @@ void lower_body(Program *program, Graph *body) {
 Program *lower(Graph *graph) {
   Program *program = program_new(graph);
   program_take(program, graph);
-  lower_nodes(program, graph);
+  if (graph->n_parameters)
+    lower_trained(program, graph);
+  else
+    lower_nodes(program, graph);
   each_item(program, complete_item, NULL);
   return program;
 }

@@ -31,7 +31,7 @@ static bool slices_apart(const Value *a, const Value *b) {
 }
 
 bool roots_overlap(const Value *x, const Value *y) {
-  if (x->storage != y->storage || x->storage == STORAGE_WEIGHTS || x->storage == STORAGE_INPUT) return false;
+  if (x->storage != y->storage || storage_is_read_only(x->storage)) return false;
   if (x->storage == STORAGE_OUTPUT) return x->slot == y->slot;
   return x->offset < y->offset + value_max_bytes(y) && y->offset < x->offset + value_max_bytes(x);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The weights file: every constant that a kernel reads, in the order of first use, each on a 64-byte boundary. */
+/* The weights file: every constant that a kernel reads, in the order of first use, then what trained weights
+ * start with; each on a 64-byte boundary. */
 #include "passes.h"
 #include "program/program.h"
 #include "support/list.h"
@@ -28,4 +29,8 @@ void place_weights(Program *program) {
   program->weights_bytes = 0;
   program->n_weights = 0;
   each_item(program, place_constants, program);
+  for (int i = 0; i < program->graph->n_parameters; i++) {
+    Value *initial = program->graph->initials[i];
+    if (initial->storage == STORAGE_NONE) place(program, initial);
+  }
 }

@@ -14,24 +14,47 @@ enum { ALIGNMENT = 64 };
 
 static const int64_t MAX_ARENA = INT64_C(1) << 46;
 
+static int64_t padded_bytes(const Graph *graph, const Value *value) {
+  int64_t bytes = value_max_bytes(value);
+  if (bytes > MAX_ARENA)
+    fatal_at(value->where.file ? value->where : LOCATION_FILE(graph->file), EXIT_LIMIT,
+             "tensor `%s` may take more than 64 TiB; lower a dimension's max", value->name ? value->name : "?");
+  return bytes ? (bytes + ALIGNMENT - 1) & ~(int64_t)(ALIGNMENT - 1) : ALIGNMENT;
+}
+
 /* ---- the caller's buffers ---- */
 
 static void place_inputs(Graph *graph) {
-  for (int i = 0; i < graph->n_inputs; i++) {
+  for (int i = 0; i < graph_own_inputs(graph); i++) {
     graph->inputs[i]->storage = STORAGE_INPUT;
     graph->inputs[i]->slot = i;
   }
 }
 
+/* One block of parameters, and one of their gradients with the same places. */
+static void place_parameters(Program *program) {
+  Graph *graph = program->graph;
+  for (int i = 0; i < graph->n_parameters; i++) {
+    Value *parameter = graph->inputs[graph_own_inputs(graph) + i];
+    Value *gradient = value_root(graph->outputs[graph_own_outputs(graph) + i]);
+    if (value_max_bytes(gradient) != value_max_bytes(parameter)) bug("a gradient of another size than its weight");
+    parameter->storage = STORAGE_PARAMETER;
+    gradient->storage = STORAGE_GRADIENT;
+    parameter->offset = gradient->offset = program->parameter_bytes;
+    program->parameter_bytes += padded_bytes(graph, parameter);
+  }
+}
+
 /* An output is written to the caller's buffer if it shares no bytes and no kernel can fault; else it stays in the
- * arena, and the runtime copies it. */
+ * arena, and the runtime copies it. So it does if gradients may need it, when the caller has its buffer again. */
 static void place_outputs(Program *program, Liveness *live) {
   Graph *graph = program->graph;
-  for (int i = 0; i < graph->n_outputs; i++) {
+  for (int i = 0; i < graph_own_outputs(graph); i++) {
     Value *root = value_root(graph->outputs[i]);
     if ((root->is_input && !is_state_value(graph, root)) || root->data) bug("output %d is an input or a constant", i);
-    if (root->storage != STORAGE_NONE || program->may_fault || is_state_value(graph, root)) {
-      live_at(live, root, live->end);
+    bool shared = root->storage != STORAGE_NONE || is_state_value(graph, root);
+    if (shared || program->may_fault || graph->n_parameters) {
+      live_at(live, root, live->results);
       continue;
     }
     root->storage = STORAGE_OUTPUT;
@@ -125,14 +148,6 @@ static void assign_offsets(Arena *arena, MemoryPlan *plan, int end) {
 
 /* ---- the pass ---- */
 
-static int64_t padded_bytes(const Graph *graph, const Value *value) {
-  int64_t bytes = value_max_bytes(value);
-  if (bytes > MAX_ARENA)
-    fatal_at(value->where.file ? value->where : LOCATION_FILE(graph->file), EXIT_LIMIT,
-             "tensor `%s` may take more than 64 TiB; lower a dimension's max", value->name ? value->name : "?");
-  return bytes ? (bytes + ALIGNMENT - 1) & ~(int64_t)(ALIGNMENT - 1) : ALIGNMENT;
-}
-
 /* needs: lower. keeps: the items. Sets storage, slot and offset of every value that an item touches, the arena's bytes,
  * and the plan. */
 void plan_memory(Program *program) {
@@ -141,6 +156,7 @@ void plan_memory(Program *program) {
   Liveness live = find_liveness(program);
   plan->end = live.end;
   place_inputs(graph);
+  place_parameters(program);
   place_outputs(program, &live);
   plan->intervals = ARENA_ARRAY(graph->arena, Interval, program->n_values);
   for (int i = 0; i < program->n_values; i++) {

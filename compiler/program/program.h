@@ -186,6 +186,7 @@ struct Program {
   Arena *arena;
   Graph *graph; /* while a body is lowered: the body */
   Block *schedule;
+  const Item *backward; /* of a graph that is trained: the first item that only gradients need; NULL: none */
   int n_kernels, kernel_capacity;
   ProgramKernel *kernels;
   int n_calls, call_capacity;
@@ -196,8 +197,9 @@ struct Program {
   const Block **homes; /* by id: the region of the value */
   int n_checks, check_capacity;
   RangeCheck *checks;
-  MemoryPlan *plan;    /* set by plan_memory */
-  int64_t arena_bytes; /* of one run; set by plan_memory */
+  MemoryPlan *plan;        /* set by plan_memory */
+  int64_t arena_bytes;     /* of one run; set by plan_memory */
+  int64_t parameter_bytes; /* of the trained weights, and of their gradients; set by plan_memory */
   int n_weights, weights_capacity;
   Value **weights;           /* the constants that kernels read, in the order of their places */
   int64_t weights_bytes;     /* of all of them; set by place_weights */

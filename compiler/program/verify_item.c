@@ -107,7 +107,7 @@ static const char *access_mistake(const Program *program, const Item *item, cons
     return tell(program, item, "touches t%d up to byte %s, but t%d has %lld bytes", access->value->id, end.data,
                 root->id, (long long)value_max_bytes(root));
   }
-  bool constant = root->data || root->storage == STORAGE_INPUT;
+  bool constant = root->data || storage_is_read_only(root->storage);
   if (constant && access->mode != READ) return tell(program, item, "writes t%d, which is constant", access->value->id);
   return NULL;
 }

@@ -201,6 +201,19 @@ static void walk_wavefront(Walk *walk, const Item *item) {
   walk->facts.dims[wavefront->first->index] = walk->facts.dims[wavefront->count->index] = DIM_UNKNOWN;
 }
 
+static void check_end(Walk *walk, const Value *value, const char *what) {
+  const Value *root = value_root((Value *)value);
+  if (!walk->facts.holds[root->id] && !is_empty(root))
+    tell(walk, NULL, "at the end t%d, %s, is not in its memory", value->id, what);
+}
+
+/* Where the run ends, or may end. */
+static void check_results(Walk *walk) {
+  const Graph *graph = walk->program->graph;
+  for (int i = 0; i < graph_own_outputs(graph); i++) check_end(walk, graph->outputs[i], "an output");
+  for (int i = 0; i < graph->n_states; i++) check_end(walk, graph->states[i].output, "a state");
+}
+
 static void walk_item(Walk *walk, const Item *item) {
   if (item->kind == ITEM_BARRIER) {
     pass_barrier(walk);
@@ -221,7 +234,10 @@ static void walk_item(Walk *walk, const Item *item) {
 }
 
 static void walk_block(Walk *walk, const Block *block) {
-  for (int i = 0; block && i < block->count && !walk->mistake; i++) walk_item(walk, block->items[i]);
+  for (int i = 0; block && i < block->count && !walk->mistake; i++) {
+    if (block->items[i] == walk->program->backward) check_results(walk);
+    walk_item(walk, block->items[i]);
+  }
 }
 
 /* ---- the whole ---- */
@@ -237,19 +253,13 @@ static void begin(Walk *walk) {
   for (int s = 0; s < dim_given_count(program->graph->dims); s++) walk->facts.dims[s] = DIM_KNOWN;
 }
 
-static void check_end(Walk *walk, const Value *value, const char *what) {
-  const Value *root = value_root((Value *)value);
-  if (!walk->facts.holds[root->id] && !is_empty(root))
-    tell(walk, NULL, "at the end t%d, %s, is not in its memory", value->id, what);
-}
-
 const char *program_mistake(const Program *program, ProgramStage stage) {
   const Graph *graph = program->graph;
   Walk walk = {.program = program, .stage = stage};
   begin(&walk);
   walk_block(&walk, program->schedule);
-  for (int i = 0; i < graph->n_outputs; i++) check_end(&walk, graph->outputs[i], "an output");
-  for (int i = 0; i < graph->n_states; i++) check_end(&walk, graph->states[i].output, "a state");
+  if (!program->backward) check_results(&walk);
+  for (int i = graph_own_outputs(graph); i < graph->n_outputs; i++) check_end(&walk, graph->outputs[i], "a gradient");
   return walk.mistake;
 }
 

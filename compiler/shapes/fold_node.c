@@ -109,9 +109,18 @@ static bool fold_nothing(Node *node) {
   return true;
 }
 
+/* Weights that are trained stay what they are: what is computed of them is computed by each step. */
+static bool may_be_of_trained(const Graph *graph, const Node *node) {
+  if (!graph->config || !graph->config->training.wanted) return false;
+  for (int i = 0; i < node->n_inputs; i++)
+    if (node->inputs[i] && node->inputs[i]->dtype == RNNCC_F32 && node->inputs[i]->rank > 0) return true;
+  return false;
+}
+
 bool fold_small(Graph *graph, Node *node) {
   if (node->n_outputs && node->outputs[0] && node->outputs[0]->data) return true;
   if (fold_elements(graph, node) || fold_nothing(node)) return true;
+  if (may_be_of_trained(graph, node)) return false;
   int64_t bytes;
   if (!inputs_constant(node) || !has_reference(node) || !outputs_static(node, &bytes)) return false;
   return bytes + input_bytes(node) <= SMALL_BYTES && fold(graph, node);

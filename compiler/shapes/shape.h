@@ -120,6 +120,9 @@ bool read_slice(Graph *graph, const Node *node, SliceAxis axes[MAX_RANK]);
 /* A new data-dependent dim, from 0 to the maximum of `limit`. */
 const Dim *data_dependent_dim(Graph *graph, const Dim *limit);
 
+/* The axes that a ReduceSum, ReduceMean, ... takes away or keeps as 1; false after an error. */
+bool read_reduced(Graph *graph, const Node *node, bool reduced[MAX_RANK]);
+
 /* CumSum's axis, 0..rank-1; -1 after an error. */
 int cumsum_axis(Graph *graph, const Node *node);
 

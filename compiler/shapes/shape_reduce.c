@@ -16,14 +16,18 @@ static bool set_reduced(Graph *graph, Node *node, const bool reduced[MAX_RANK]) 
   return set_shape(graph, node, 0, rank, shape);
 }
 
-bool shape_reduce(Graph *graph, Node *node) {
+bool read_reduced(Graph *graph, const Node *node, bool reduced[MAX_RANK]) {
   IntList axes;
-  bool reduced[MAX_RANK];
   if (!operand_ints(graph, node, ATTR_axes, 1, &axes)) return false;
   if (!operand_axes(node, &axes, node->inputs[0]->rank, reduced)) return false;
   bool all = axes.n == 0 && node_int(node, ATTR_noop_with_empty_axes) == 0;
   for (int axis = 0; axis < MAX_RANK; axis++) reduced[axis] |= all;
-  return set_reduced(graph, node, reduced);
+  return true;
+}
+
+bool shape_reduce(Graph *graph, Node *node) {
+  bool reduced[MAX_RANK];
+  return read_reduced(graph, node, reduced) && set_reduced(graph, node, reduced);
 }
 
 bool shape_arg(Graph *graph, Node *node) {

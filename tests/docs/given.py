@@ -91,6 +91,16 @@ def rates(path):
     saved(graph, path)
 
 
+def trained(path):
+    """x [B, 40] and labels [B] -> loss, scores [B, 4]."""
+    nodes = [helper.make_node("Gemm", ["x", "hidden.weight", "hidden.bias"], ["h"]), helper.make_node("Relu", ["h"], ["r"]),
+             helper.make_node("Gemm", ["r", "out.weight", "out.bias"], ["scores"]),
+             helper.make_node("SoftmaxCrossEntropyLoss", ["scores", "labels"], ["loss"])]
+    inputs = [*described({"x": ["B", 40]}), helper.make_tensor_value_info("labels", TensorProto.INT64, ["B"])]
+    names = {"hidden.weight": (40, 32), "hidden.bias": (32,), "out.weight": (32, 4), "out.bias": (4,)}
+    saved(helper.make_graph(nodes, "train", inputs, described({"loss": [], "scores": ["B", 4]}), weights(**names)), path)
+
+
 def samples(folder):
     folder.mkdir()
     rng = numpy.random.default_rng(SEED)
@@ -110,7 +120,7 @@ def tagger_weights(folder):
 
 
 FILES = {"net.onnx": recurrent, "stream.onnx": stream, "model.onnx": frozen, "encoder.onnx": recurrent, "decoder.onnx": stream,
-         "joiner.onnx": joiner, "cnn.onnx": convolutional, "vad.onnx": rates, "samples": samples}
+         "joiner.onnx": joiner, "cnn.onnx": convolutional, "vad.onnx": rates, "train.onnx": trained, "samples": samples}
 
 
 def make(name, folder):

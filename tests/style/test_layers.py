@@ -13,7 +13,7 @@ COMPILER = ROOT / "compiler"
 FAMILIES = ["control", "attention", "recurrent", "reduce", "sample", "select", "index", "pool", "normalise", "matmul", "conv_transposed",
             "conv", "gemm", "fourier", "random", "move", "elementwise"]
 LAYERS = [".", "driver", "tune", "quantise", "link", "emit", *(f"kernels/{family}" for family in FAMILIES), "program", "template",
-          "layout", "search", "schedules", "reroll", "expand", "passes", "load", "shapes", "reference", "machine", "ir", "json",
+          "layout", "search", "schedules", "reroll", "differentiate", "expand", "passes", "load", "shapes", "reference", "machine", "ir", "json",
           "support"]
 HEIGHT = {room: -place for place, room in enumerate(LAYERS)}
 

@@ -16,8 +16,10 @@ from .module import Module, load
 from .pool import Pool
 from .rows import Rows
 from .streams import Streams
+from .training import Trainer
 
 __all__ = ["ArgumentError", "BoundError", "BusyError", "ClosedError", "CompileError", "CompileWarning", "Context",
            "DTypeError", "DataError", "Dim", "Error", "Info", "LoadError", "Module", "OutOfMemoryError",
            "Pool", "ProfileEntry", "Rows", "ShapeError", "SizeError", "State", "Streams", "Tensor", "ToolchainError",
+           "Trainer",
            "UnsupportedError", "compile", "from_torch", "load"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_char_p, c_double, c_int32, c_int64, c_size_t, c_uint32,
+from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_char_p, c_double, c_float, c_int32, c_int64, c_size_t, c_uint32,
                     c_uint64, c_void_p, cast, sizeof)
 from typing import Any, List, Optional, Type
 
@@ -62,6 +62,30 @@ class ProfileEntry(Structure):
                 ("flops_done", c_double), ("bytes_done", c_double), ("products", c_int32)]
 
 
+class TrainingInfo(Structure):
+    _fields_ = [("struct_size", c_uint32), ("tensor_size", c_uint32), ("n_parameters", c_int32), ("loss", c_int32),
+                ("parameters", POINTER(TensorInfo))]
+
+
+class Optimizer(Structure):
+    _fields_ = [("struct_size", c_uint32), ("rule", c_int32), ("learning_rate", c_float), ("momentum", c_float),
+                ("beta1", c_float), ("beta2", c_float), ("epsilon", c_float), ("weight_decay", c_float),
+                ("max_norm", c_float), ("nesterov", c_int32)]
+
+
+class Training(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32), ("unused", c_uint32), ("info", POINTER(TrainingInfo)),
+        ("backward", CFUNCTYPE(c_int32, c_void_p)),
+        ("gradient", CFUNCTYPE(c_int32, c_void_p, c_char_p, c_void_p, c_size_t)),
+        ("step", CFUNCTYPE(c_int32, c_void_p, POINTER(Optimizer))),
+        ("gradient_norm", CFUNCTYPE(c_int32, c_void_p, POINTER(c_double))),
+        ("weights_get", CFUNCTYPE(c_int32, c_void_p, c_char_p, c_void_p, c_size_t)),
+        ("weights_set", CFUNCTYPE(c_int32, c_void_p, c_char_p, c_void_p, c_size_t)),
+        ("optimizer_reset", CFUNCTYPE(c_int32, c_void_p)),
+    ]
+
+
 class Api(Structure):
     pass
 
@@ -87,6 +111,7 @@ Api._fields_ = [
     ("trace", c_void_p),
     ("pool_create", CFUNCTYPE(c_int32, POINTER(Options), POINTER(c_void_p), POINTER(c_char_p))),
     ("pool_destroy", CFUNCTYPE(None, c_void_p)),
+    ("training", POINTER(Training)),
 ]
 
 
@@ -132,6 +157,11 @@ def outputs(info: Any) -> List[Any]:
 
 def states(info: Any) -> List[Any]:
     return _elements(info.states, info.n_states, StateInfo, info.state_size)
+
+
+def parameters(info: Any) -> List[Any]:
+    """Of a TrainingInfo."""
+    return _elements(info.parameters, info.n_parameters, TensorInfo, info.tensor_size)
 
 
 def tensors(dtypes: List[int]) -> Any:

@@ -121,7 +121,7 @@ class Context:
 
     def _run_on(self, inputs: List[Any], outs: Optional[List[Any]]) -> List[Any]:
         self._again = None
-        views = [arrays.view(slot, array) for slot, array in zip(self._inputs, inputs)]
+        views = self._views(inputs)
         for tensor, slot, view in zip(self._in, self._inputs, views):
             _set(tensor, slot, view)
         shapes = self._room([view.shape for view in views])
@@ -134,6 +134,9 @@ class Context:
         if numpy is not None:
             self._remember(inputs, shapes)
         return self._trimmed(results, [view.shape for view in rooms], outs is not None)
+
+    def _views(self, inputs: List[Any]) -> List[arrays.View]:
+        return [arrays.view(slot, array) for slot, array in zip(self._inputs, inputs)]
 
     def _remember(self, inputs: List[Any], shapes: List[arrays.Shape]) -> None:
         torch = arrays.torch_of(inputs)

@@ -10,6 +10,7 @@ from .context import Context, Out
 from .describe import Dim, Info, State, Tensor, info_of
 from .errors import BusyError, ClosedError
 from .pool import Pool
+from .training import Trainer
 
 
 class Module:
@@ -72,6 +73,10 @@ class Module:
     def context(self) -> Context:
         """A new context: its states are zero."""
         return Context(self._open())
+
+    def trainer(self) -> Trainer:
+        """A new context that trains: of a module of `rnncc --train`. All trainers share the model's weights."""
+        return Trainer(self._open())
 
     @property
     def default(self) -> Context:

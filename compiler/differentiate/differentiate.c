@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reverse-mode differentiation: a network with a loss becomes one that also computes the loss's gradients. Its weights
+ * become inputs, behind the network's own, and their gradients outputs, in the same order behind the others.
+ */
+#include <string.h>
+
+#include "differentiate/rule.h"
+#include "ir/op.h"
+#include "passes.h"
+#include "shapes/shape.h"
+#include "support/list.h"
+
+typedef unsigned InputSet;
+enum { FIRST = 1, SECOND = 2, THIRD = 4, ALL = ~0 };
+
+typedef struct Row {
+  InputSet inputs;
+  GradientRule *rule; /* NULL and `flat` false: no gradient */
+  bool flat;
+} Row;
+
+static const Row rows[N_OPS] = {
+#define GRADIENT(op, set, with) [OP_##op] = {.inputs = (InputSet)(set), .rule = (with)},
+#define FLAT(op) [OP_##op] = {.flat = true},
+#include "differentiate/gradients.def"
+};
+
+typedef struct Pass {
+  Graph *graph;
+  Value *loss;
+  bool *reached; /* by value id: the loss may depend on it */
+  bool *trained; /* by value id: depends on a parameter */
+  Value **d;     /* by value id: the gradient so far; NULL: 0 */
+  int n_values;  /* with these ids */
+} Pass;
+
+/* ---- the loss ---- */
+
+static bool is_scalar(const Value *value) {
+  return value->dtype == RNNCC_F32 && value_static(value) && value_count(value) == 1;
+}
+
+static Value *only_scalar(const Graph *graph) {
+  Value *found = NULL;
+  for (int i = 0; i < graph->n_outputs; i++) {
+    if (!is_scalar(graph->outputs[i])) continue;
+    if (found)
+      fatal_at(LOCATION_FILE(graph->file), EXIT_INVALID,
+               "`%.200s` and `%.200s` are both scalars: expected --loss=NAME, which says what is trained", found->name,
+               graph->outputs[i]->name);
+    found = graph->outputs[i];
+  }
+  if (!found)
+    fatal_at(LOCATION_FILE(graph->file), EXIT_INVALID,
+             "--train: expected an output that is one f32 number, the loss; found none");
+  return found;
+}
+
+static Value *find_loss(const Graph *graph) {
+  const char *name = graph->config->training.loss;
+  if (!name) return only_scalar(graph);
+  for (int i = 0; i < graph->n_outputs; i++) {
+    if (strcmp(graph->outputs[i]->name, name) != 0) continue;
+    if (is_scalar(graph->outputs[i])) return graph->outputs[i];
+    fatal_at(LOCATION_FILE(graph->file), EXIT_INVALID, "--loss: expected one f32 number, found `%.200s`, %s", name,
+             shape_text((Graph *)graph, graph->outputs[i]));
+  }
+  fatal_at(LOCATION_FILE(graph->file), EXIT_INVALID, "--loss: the model has no output `%.200s`", name);
+}
+
+/* ---- what is trained ---- */
+
+static bool hands_back(const Node *node, int input) {
+  const Row *row = &rows[node->op->kind];
+  if (row->flat || !node->inputs[input] || node->inputs[input]->dtype != RNNCC_F32) return false;
+  return !row->rule || row->inputs == (InputSet)ALL || (input < 3 && row->inputs >> input & 1);
+}
+
+static bool any_output(const Node *node, const bool *marked) {
+  for (int i = 0; i < node->n_outputs; i++)
+    if (node->outputs[i] && marked[node->outputs[i]->id]) return true;
+  return false;
+}
+
+static void mark_reached(Pass *pass) {
+  pass->reached[pass->loss->id] = true;
+  for (int n = pass->graph->n_nodes - 1; n >= 0; n--) {
+    const Node *node = pass->graph->nodes[n];
+    if (!any_output(node, pass->reached)) continue;
+    for (int i = 0; i < node->n_inputs; i++)
+      if (hands_back(node, i)) pass->reached[node->inputs[i]->id] = true;
+  }
+}
+
+/* A trained weight: a constant of the model, with axes, that the loss depends on and whose name is chosen. */
+static bool is_parameter(const Pass *pass, const Value *value) {
+  if (!value->data || value->dtype != RNNCC_F32 || !pass->reached[value->id]) return false;
+  return value->rank > 0 && value_count(value) > 0 && training_takes(&pass->graph->config->training, value->name);
+}
+
+static void mark_trained(Pass *pass) {
+  for (int i = 0; i < pass->n_values; i++) pass->trained[i] = is_parameter(pass, pass->graph->values[i]);
+  for (int n = 0; n < pass->graph->n_nodes; n++) {
+    const Node *node = pass->graph->nodes[n];
+    bool any = false;
+    for (int i = 0; i < node->n_inputs; i++) any |= hands_back(node, i) && pass->trained[node->inputs[i]->id];
+    for (int i = 0; i < node->n_outputs; i++)
+      if (node->outputs[i]) pass->trained[node->outputs[i]->id] = any;
+  }
+}
+
+/* ---- backwards ---- */
+
+static void no_gradient(const Node *node, const char *what) {
+  error_at(node->where, EXIT_UNSUPPORTED, "--train: `%.200s`, %s, has no gradient%s%s, and the loss depends on it",
+           node->name, node->op->name, what ? " for " : "", what ? what : "");
+}
+
+static void add_gradient(Pass *pass, const Formula *f, Value *value, Value *d) {
+  Value **sum = &pass->d[value->id];
+  *sum = *sum ? plus(f, *sum, d) : d;
+}
+
+static void differentiate_node(Pass *pass, Node *node) {
+  Graph *graph = pass->graph;
+  const Formula f = {graph, node->name, node->where};
+  int n_inputs = node->n_inputs;
+  Value **dy = ARENA_ARRAY(graph->arena, Value *, node->n_outputs), **dx = ARENA_ARRAY(graph->arena, Value *, n_inputs);
+  bool *wanted = ARENA_ARRAY(graph->arena, bool, n_inputs), any = false;
+  for (int i = 0; i < node->n_outputs; i++) dy[i] = node->outputs[i] ? pass->d[node->outputs[i]->id] : NULL;
+  for (int i = 0; i < n_inputs; i++) any |= wanted[i] = hands_back(node, i) && pass->trained[node->inputs[i]->id];
+  if (!any) return;
+  const Row *row = &rows[node->op->kind];
+  const char *lacking = row->rule ? row->rule(&(Gradient){&f, node, dy, wanted, dx}) : NULL;
+  if (!row->rule || lacking) no_gradient(node, lacking);
+  for (int i = 0; i < n_inputs; i++)
+    if (dx[i]) add_gradient(pass, &f, node->inputs[i], dx[i]);
+}
+
+/* An operator without a gradient breaks the way to the loss: those before it are looked at as if it had one. */
+static bool has_gradient(const Pass *pass, const Node *node) {
+  for (int i = 0; i < node->n_outputs; i++)
+    if (node->outputs[i] && pass->d[node->outputs[i]->id]) return true;
+  return false;
+}
+
+static void tell_missing(const Pass *pass, int n_nodes) {
+  for (int n = 0; n < n_nodes; n++) {
+    const Node *node = pass->graph->nodes[n];
+    const Row *row = &rows[node->op->kind];
+    if (row->rule || row->flat || !any_output(node, pass->reached)) continue;
+    if (any_output(node, pass->trained)) no_gradient(node, NULL);
+  }
+  stop_on_errors();
+}
+
+static void walk_back(Pass *pass, int n_nodes) {
+  const Formula f = {pass->graph, pass->loss->name, pass->loss->where};
+  pass->d[pass->loss->id] = spread_to(&f, number(&f, pass->loss, 1), pass->loss);
+  for (int n = n_nodes - 1; n >= 0; n--)
+    if (has_gradient(pass, pass->graph->nodes[n])) differentiate_node(pass, pass->graph->nodes[n]);
+  stop_on_errors();
+}
+
+/* ---- parameters ---- */
+
+static void add_parameter(Pass *pass, Value *weight) {
+  Graph *graph = pass->graph;
+  const Formula f = {graph, weight->name, weight->where};
+  Value *initial = graph_value_like(graph, weight->name, weight->where, weight), *d = pass->d[weight->id];
+  initial->data = weight->data;
+  weight->data = NULL;
+  weight->is_input = true;
+  Value *gradient = apply(&f, OP_Identity, d ? d : zeros_like(&f, weight));
+  gradient->name = arena_format(graph->arena, "%s.gradient", weight->name);
+  *LIST_APPEND(graph->arena, graph->initials, graph->n_parameters) = initial;
+  *LIST_APPEND(graph->arena, graph->inputs, graph->n_inputs) = weight;
+  *LIST_APPEND(graph->arena, graph->outputs, graph->n_outputs) = gradient;
+}
+
+static void take_parameters(Pass *pass) {
+  Graph *graph = pass->graph;
+  int loss = 0;
+  while (graph->outputs[loss] != pass->loss) loss++;
+  graph->loss = loss;
+  for (int i = 0; i < pass->n_values; i++)
+    if (is_parameter(pass, graph->values[i])) add_parameter(pass, graph->values[i]);
+  if (!graph->n_parameters)
+    fatal_at(LOCATION_FILE(graph->file), EXIT_INVALID,
+             "--train: the loss `%.200s` depends on no weight that is trained", pass->loss->name);
+}
+
+/* needs: infer_shapes, decompose. keeps: types, shapes, and all nodes, in order; some get outputs that they lacked.
+ * breaks: weights that are trained are inputs. Sets parameters and loss. */
+void differentiate(Graph *graph) {
+  if (!graph->config || !graph->config->training.wanted || graph->outer) return;
+  graph_renumber(graph);
+  Pass pass = {.graph = graph, .n_values = graph->n_values, .loss = find_loss(graph)};
+  int n_nodes = graph->n_nodes;
+  pass.reached = ARENA_ARRAY(graph->arena, bool, pass.n_values);
+  pass.trained = ARENA_ARRAY(graph->arena, bool, pass.n_values);
+  pass.d = ARENA_ARRAY(graph->arena, Value *, pass.n_values);
+  mark_reached(&pass);
+  mark_trained(&pass);
+  tell_missing(&pass, n_nodes);
+  walk_back(&pass, n_nodes);
+  take_parameters(&pass);
+  graph_remove_dead(graph);
+}

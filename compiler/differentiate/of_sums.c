@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/* Gradients of reductions, and of what normalises by them. */
+#include "differentiate/rule.h"
+#include "ir/op.h"
+#include "shapes/shape.h"
+
+/* ---- reductions ---- */
+
+/* The axes of x that are reduced. */
+typedef struct Axes {
+  int n;
+  int64_t list[MAX_RANK];
+} Axes;
+
+static Axes axes_of(const Gradient *g) {
+  const Value *x = g->node->inputs[0];
+  bool reduced_axes[MAX_RANK] = {false};
+  Axes axes = {0};
+  bool pool = op_is_global_pool(g->node->op);
+  if (!pool && !read_reduced(g->f->graph, g->node, reduced_axes)) bug("the axes were good before");
+  for (int axis = 0; axis < x->rank; axis++)
+    if (pool ? axis >= 2 : reduced_axes[axis]) axes.list[axes.n++] = axis;
+  return axes;
+}
+
+/* A result of the reduction with the axes that it has lost, of extent 1. */
+static Value *with_axes(const Formula *f, Value *result, const Value *x, const Axes *axes) {
+  const Dim *shape[MAX_RANK];
+  for (int axis = 0; axis < x->rank; axis++) shape[axis] = x->shape[axis];
+  for (int i = 0; i < axes->n; i++) shape[axes->list[i]] = dim_const(f->graph->dims, 1);
+  return in_shape(f, result, x->rank, shape);
+}
+
+static Value *summed(const Formula *f, Value *x, const Axes *axes) {
+  return axes->n ? reduced(f, OP_ReduceSum, x, axes->n, axes->list) : x;
+}
+
+/* Those that equal the extreme share the gradient. */
+static Value *to_extremes(const Formula *f, Value *x, Value *y, Value *d, const Axes *axes) {
+  Value *equal = cast(f, apply2(f, OP_Equal, x, y), x->dtype);
+  return times(f, equal, over(f, d, summed(f, equal, axes)));
+}
+
+/* x / y, and 0 where the norm is. */
+static Value *by_norm(const Formula *f, Value *x, Value *y, Value *d) {
+  Value *some = apply2(f, OP_Greater, y, number(f, y, 0));
+  return times(f, x, where_true(f, some, over(f, d, y)));
+}
+
+/* d and y have x's axes. */
+static Value *reduction_gradient(const Formula *f, OpKind op, Value *x, Value *y, Value *d, const Axes *axes) {
+  switch (op) {
+  case OP_ReduceSum:
+    return spread_to(f, d, x);
+  case OP_ReduceMean:
+  case OP_GlobalAveragePool:
+    return spread_to(f, over(f, d, elements_for_each(f, x, d)), x);
+  case OP_ReduceMax:
+  case OP_ReduceMin:
+  case OP_GlobalMaxPool:
+    return to_extremes(f, x, y, d, axes);
+  case OP_ReduceSumSquare:
+    return times(f, times(f, number(f, x, 2), x), d);
+  case OP_ReduceL1:
+    return times(f, apply(f, OP_Sign, x), d);
+  case OP_ReduceL2:
+    return by_norm(f, x, y, d);
+  case OP_ReduceLogSum:
+    return spread_to(f, over(f, d, apply(f, OP_Exp, y)), x);
+  case OP_ReduceLogSumExp:
+    return times(f, d, apply(f, OP_Exp, minus(f, x, y)));
+  default:
+    bug("a reduction without a gradient");
+  }
+}
+
+const char *of_reduction(const Gradient *g) {
+  const Formula *f = g->f;
+  Value *x = g->node->inputs[0];
+  Axes axes = axes_of(g);
+  if (x->dtype != RNNCC_F32) return "elements other than f32";
+  Value *y = with_axes(f, g->node->outputs[0], x, &axes), *d = with_axes(f, gradient_in(g), x, &axes);
+  g->dx[0] = reduction_gradient(f, g->node->op->kind, x, y, d, &axes);
+  return NULL;
+}
+
+/* Each element is in the sums from its own on: their gradients are summed from the other end. */
+const char *of_cumsum(const Gradient *g) {
+  const Node *node = g->node;
+  const Attribute attributes[] = {attribute_int(ATTR_exclusive, node_int(node, ATTR_exclusive)),
+                                  attribute_int(ATTR_reverse, !node_int(node, ATTR_reverse))};
+  g->dx[0] =
+      build_op(g->f, OP_CumSum, 2, (Value *const[]){gradient_in(g), node->inputs[1]}, 1, 2, attributes)->outputs[0];
+  return NULL;
+}
+
+/* ---- softmax ---- */
+
+static Axes softmax_axis(const Gradient *g) {
+  int rank = g->node->inputs[0]->rank;
+  return rank ? (Axes){1, {normal_axis(node_int(g->node, ATTR_axis), rank)}} : (Axes){0};
+}
+
+/* y (d - sum(d y)). */
+const char *of_softmax(const Gradient *g) {
+  const Formula *f = g->f;
+  Value *y = g->node->outputs[0], *d = gradient_in(g);
+  Axes axes = softmax_axis(g);
+  g->dx[0] = times(f, y, minus(f, d, summed(f, times(f, d, y), &axes)));
+  return NULL;
+}
+
+/* d - exp(y) sum(d). */
+const char *of_log_softmax(const Gradient *g) {
+  const Formula *f = g->f;
+  Value *y = g->node->outputs[0], *d = gradient_in(g);
+  Axes axes = softmax_axis(g);
+  g->dx[0] = minus(f, d, times(f, apply(f, OP_Exp, y), summed(f, d, &axes)));
+  return NULL;
+}
+
+/* ---- rows, normalised: y = scale n + bias, n = (x - mean) / deviation ---- */
+
+static Axes row_axes(const Gradient *g) {
+  int rank = g->node->inputs[0]->rank, first = normal_axis(node_int(g->node, ATTR_axis), rank);
+  Axes axes = {0};
+  for (int axis = first; axis < rank; axis++) axes.list[axes.n++] = axis;
+  return axes;
+}
+
+static Value *row_mean(const Formula *f, Value *x, const Axes *axes) {
+  return reduced(f, OP_ReduceMean, x, axes->n, axes->list);
+}
+
+/* With e = d scale: (e - mean(e) - n mean(e n)) / deviation; of rows that are not centred without mean(e). */
+static void of_rows(const Gradient *g, Value *n, Value *inverse, bool centred, const Axes *axes) {
+  const Formula *f = g->f;
+  Value *scale = g->node->inputs[1], *d = gradient_in(g);
+  if (g->wanted[0]) {
+    Value *e = times(f, d, scale), *rest = times(f, n, row_mean(f, times(f, e, n), axes));
+    if (centred) rest = plus(f, rest, row_mean(f, e, axes));
+    g->dx[0] = times(f, inverse, minus(f, e, rest));
+  }
+  if (g->wanted[1]) g->dx[1] = sum_to(f, times(f, d, n), scale);
+  if (g->node->n_inputs > 2 && g->wanted[2]) g->dx[2] = sum_to(f, d, g->node->inputs[2]);
+}
+
+/* The layer's own means and deviations are kept for it. */
+const char *of_layer_norm(const Gradient *g) {
+  const Formula *f = g->f;
+  Graph *graph = f->graph;
+  Node *node = g->node;
+  if (!gradient_in(g) || (node->n_outputs > 1 && g->dy[1]) || (node->n_outputs > 2 && g->dy[2]))
+    return "means and deviations that the loss depends on";
+  Axes axes = row_axes(g);
+  Value **outputs = ARENA_ARRAY(graph->arena, Value *, 3);
+  for (int i = 0; i < node->n_outputs; i++) outputs[i] = node->outputs[i];
+  node->outputs = outputs;
+  node->n_outputs = 3;
+  for (int i = 1; i < 3; i++)
+    if (!outputs[i]) graph_set_output(node, i, graph_value(graph, node->name, node->where));
+  if (!infer_node(graph, node)) bug("a LayerNormalization has lost its shape");
+  Value *n = times(f, minus(f, node->inputs[0], outputs[1]), outputs[2]);
+  of_rows(g, n, outputs[2], true, &axes);
+  return NULL;
+}
+
+const char *of_rms_norm(const Gradient *g) {
+  const Formula *f = g->f;
+  Value *x = g->node->inputs[0];
+  Axes axes = row_axes(g);
+  Value *variance = plus(f, row_mean(f, times(f, x, x), &axes), number(f, x, node_float(g->node, ATTR_epsilon)));
+  Value *inverse = apply(f, OP_Reciprocal, apply(f, OP_Sqrt, variance));
+  of_rows(g, times(f, x, inverse), inverse, false, &axes);
+  return NULL;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* What the rules of gradients share: shapes that fit again. */
+#include "differentiate/rule.h"
+#include "shapes/shape.h"
+
+Value *extents(const Formula *f, int n, const Dim *const *list) {
+  int64_t constants[2 * MAX_RANK], count = n;
+  int known = 0;
+  for (; known < n && dim_is_const(list[known]); known++) constants[known] = dim_value(list[known]);
+  if (known == n) return integers(f, n, constants);
+  Value *value = graph_constant(f->graph, f->name, RNNCC_I64, 1, &count, NULL);
+  value->elements = arena_copy(f->graph->arena, list, (size_t)n * sizeof *list);
+  return value;
+}
+
+Value *in_shape(const Formula *f, Value *d, int rank, const Dim *const *shape) {
+  return has_shape(d, rank, shape) ? d : apply2(f, OP_Reshape, d, extents(f, rank, shape));
+}
+
+Value *shaped_as(const Formula *f, Value *d, Value *like) { return in_shape(f, d, like->rank, like->shape); }
+
+Value *spread_to_shape(const Formula *f, Value *d, int rank, const Dim *const *shape) {
+  return has_shape(d, rank, shape) ? d : apply2(f, OP_Expand, d, extents(f, rank, shape));
+}
+
+Value *spread_to(const Formula *f, Value *d, Value *like) { return spread_to_shape(f, d, like->rank, like->shape); }
+
+Value *zeros_like(const Formula *f, Value *like) { return spread_to(f, number(f, like, 0), like); }
+
+Value *sum_to(const Formula *f, Value *d, Value *like) {
+  int64_t axes[MAX_RANK];
+  int n = 0, more = d->rank - like->rank;
+  for (int axis = 0; axis < d->rank; axis++) {
+    bool stretched = axis >= more && dim_equals(like->shape[axis - more], 1) && !dim_equals(d->shape[axis], 1);
+    if (axis < more || stretched) axes[n++] = axis;
+  }
+  return shaped_as(f, n ? reduced(f, OP_ReduceSum, d, n, axes) : d, like);
+}
+
+Value *elements_for_each(const Formula *f, Value *x, Value *y) {
+  int64_t count = 1;
+  if (value_static(x) && value_static(y)) {
+    if (value_count(y)) count = value_count(x) / value_count(y);
+    return number(f, x, (double)count);
+  }
+  return cast(f, over(f, apply(f, OP_Size, x), apply(f, OP_Size, y)), x->dtype);
+}
+
+Value *where_true(const Formula *f, Value *condition, Value *d) {
+  return apply3(f, OP_Where, condition, d, number(f, d, 0));
+}
+
+Value *matrices_turned(const Formula *f, Value *x) {
+  int64_t perm[MAX_RANK];
+  for (int axis = 0; axis < x->rank; axis++) perm[axis] = axis;
+  perm[x->rank - 1] = x->rank - 2;
+  perm[x->rank - 2] = x->rank - 1;
+  return build_transpose(f, x, perm);
+}

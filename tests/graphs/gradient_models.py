@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: MIT
+"""Small networks whose weights are trained: at least one for each row of compiler/differentiate/gradients.def.
+
+GRADIENTS has a function for each case, of a Builder, which returns the value that the loss is of. Weights are away from
+corners (0 of Relu), so that differences on both sides of a weight tell its gradient.
+"""
+import numpy
+
+from support.model_builder import Model
+
+
+class Builder:
+    """Adds one case to a model, whose names begin with the case's."""
+
+    def __init__(self, model, name, seed=1):
+        self.model, self.name = model, name
+        self.rng = numpy.random.default_rng([seed, *name.encode()])
+        self.weights, self.feeds = {}, {}
+
+    def weight(self, *shape, low=-2, high=2, apart=0.0):
+        """A trained weight; its numbers are at least `apart` from 0."""
+        array = self.rng.uniform(low, high, shape).astype(numpy.float32)
+        array += numpy.sign(array) * numpy.float32(apart)
+        name = self.model.constant(array, f"{self.name}.w{len(self.weights)}")
+        self.weights[name] = array
+        return name
+
+    def input(self, array, dtype="f32"):
+        name = f"{self.name}.x{len(self.feeds)}"
+        self.feeds[name] = array
+        return self.model.input(name, dtype, array.shape)
+
+    def data(self, *shape):
+        return self.input(self.rng.uniform(-2, 2, shape).astype(numpy.float32))
+
+    def integers(self, array):
+        return self.model.constant(numpy.array(array, numpy.int64))
+
+    def number(self, value):
+        return self.model.constant(numpy.float32(value))
+
+    def node(self, op, *inputs, outputs=1, **attributes):
+        return self.model.node(op, list(inputs), outputs, **attributes)
+
+    def loss(self, y, shape):
+        """The sum of y's elements, each times a number of its own."""
+        return self.node("ReduceSum", self.node("Mul", y, self.data(*shape)), keepdims=0)
+
+
+GRADIENTS = {}
+
+
+def case(shape, name=None):
+    """Registers a function that builds a value of that shape."""
+
+    def register(build):
+        GRADIENTS[name or build.__name__] = (build, shape)
+        return build
+
+    return register
+
+
+# ---- element-wise ----
+
+UNARY = {
+    "Abs": (0.2, {}), "Neg": (0, {}), "Reciprocal": (0.5, {}), "Erf": (0, {}), "Sigmoid": (0, {}), "Tanh": (0, {}),
+    "Exp": (0, {}), "Mish": (0, {}), "Softplus": (0, {}), "Softsign": (0.1, {}), "Swish": (0, {"alpha": 1.5}),
+    "Sin": (0, {}), "Cos": (0, {}), "Atan": (0, {}), "Sinh": (0, {}), "Cosh": (0, {}), "Asinh": (0, {}), "Relu": (0.1, {}),
+    "LeakyRelu": (0.1, {"alpha": 0.3}), "Elu": (0.1, {"alpha": 0.7}), "Selu": (0.1, {}), "Celu": (0.1, {"alpha": 0.6}),
+    "HardSwish": (0.1, {}), "ThresholdedRelu": (0.1, {"alpha": 0.05}), "Shrink": (0.1, {"lambd": 0.05, "bias": 0.1}),
+    "HardSigmoid": (0.1, {"alpha": 0.21, "beta": 0.5}),
+}
+POSITIVE = {"Sqrt": (0.3, 3), "Log": (0.3, 3), "Tan": (-1, 1), "Asin": (-0.8, 0.8), "Acos": (-0.8, 0.8), "Acosh": (1.3, 3),
+            "Atanh": (-0.8, 0.8)}
+
+for op, (apart, attributes) in UNARY.items():
+    case((3, 5), op)(lambda b, op=op, apart=apart, more=attributes: b.node(op, b.weight(3, 5, apart=apart), **more))
+for op, (low, high) in POSITIVE.items():
+    case((3, 5), op)(lambda b, op=op, low=low, high=high: b.node(op, b.weight(3, 5, low=low, high=high)))
+for form in ("none", "tanh"):
+    case((3, 5), f"Gelu_{form}")(lambda b, form=form: b.node("Gelu", b.weight(3, 5), approximate=form))
+
+
+@case((3, 5))
+def clip(b):
+    return b.node("Clip", b.weight(3, 5), b.number(-1), b.number(1))
+
+
+@case((4, 3, 5))
+def add_and_subtract(b):
+    """Broadcast along a new axis, and along one of 1."""
+    return b.node("Sub", b.node("Add", b.weight(3, 5), b.weight(4, 1, 5)), b.weight(1))
+
+
+@case((4, 3, 5))
+def multiply_and_divide(b):
+    return b.node("Div", b.node("Mul", b.weight(3, 5), b.weight(4, 1, 5)), b.weight(3, 1, apart=0.5))
+
+
+@case((3, 5))
+def power(b):
+    return b.node("Pow", b.weight(3, 5, low=0.3, high=2), b.weight(5, low=0.5, high=3))
+
+
+@case((3, 5))
+def square(b):
+    return b.node("Pow", b.weight(3, 5), b.number(2))
+
+
+@case((3, 5))
+def prelu(b):
+    return b.node("PRelu", b.weight(3, 5, apart=0.1), b.weight(5))
+
+
+@case((3, 5))
+def extremes(b):
+    return b.node("Min", b.node("Max", b.weight(3, 5), b.weight(5), b.weight(3, 1)), b.weight(3, 5))
+
+
+@case((3, 5))
+def choice(b):
+    return b.node("Where", b.input(b.rng.integers(0, 2, (3, 5)).astype(bool), "bool"), b.weight(3, 5), b.weight(5))
+
+
+@case((3, 5))
+def sums(b):
+    return b.node("Mean", b.node("Sum", b.weight(3, 5), b.weight(5), b.weight(3, 5)), b.weight(1))
+
+
+@case((3, 5))
+def read_twice(b):
+    w = b.weight(3, 5)
+    return b.node("Add", b.node("Mul", w, w), b.node("Tanh", w))
+
+
+# ---- products ----
+
+for turn_a in (0, 1):
+    for turn_b in (0, 1):
+        @case((4, 3), f"gemm_{turn_a}{turn_b}")
+        def gemm(b, turn_a=turn_a, turn_b=turn_b):
+            a, c = b.weight(*((5, 4) if turn_a else (4, 5))), b.weight(*((3, 5) if turn_b else (5, 3)))
+            return b.node("Gemm", a, c, b.weight(3), transA=turn_a, transB=turn_b, alpha=0.5, beta=2.0)
+
+for name, a, c, y in (("matrices", (4, 5), (5, 3), (4, 3)), ("one_matrix", (2, 4, 5), (5, 3), (2, 4, 3)),
+                      ("batches", (2, 4, 5), (2, 5, 3), (2, 4, 3)), ("spread", (2, 1, 4, 5), (3, 5, 2), (2, 3, 4, 2)),
+                      ("row", (5,), (2, 5, 3), (2, 3)), ("column", (2, 4, 5), (5,), (2, 4))):
+    case(y, f"matmul_{name}")(lambda b, a=a, c=c: b.node("MatMul", b.weight(*a), b.weight(*c)))
+
+
+# ---- reductions and normalisation ----
+
+for op in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceSumSquare", "ReduceL1", "ReduceL2", "ReduceLogSumExp"):
+    case((2, 4), op)(lambda b, op=op: b.node(op, b.weight(2, 3, 4, apart=0.1), b.integers([1]), keepdims=0))
+case((2, 1, 4), "ReduceLogSum")(lambda b: b.node("ReduceLogSum", b.weight(2, 3, 4, low=0.5), b.integers([1])))
+case((), "all_summed")(lambda b: b.node("ReduceMean", b.weight(2, 3), keepdims=0))
+for op in ("GlobalAveragePool", "GlobalMaxPool"):
+    case((2, 3, 1, 1), op)(lambda b, op=op: b.node(op, b.weight(2, 3, 3, 2)))
+for exclusive in (0, 1):
+    case((2, 5), f"cumsum_{exclusive}")(
+        lambda b, exclusive=exclusive: b.node("CumSum", b.weight(2, 5), b.integers(1), exclusive=exclusive))
+for op in ("Softmax", "LogSoftmax"):
+    for axis in (1, 2):
+        case((2, 3, 4), f"{op}_{axis}")(lambda b, op=op, axis=axis: b.node(op, b.weight(2, 3, 4), axis=axis))
+
+
+@case((3, 8))
+def layer_norm(b):
+    return b.node("LayerNormalization", b.weight(3, 8), b.weight(8), b.weight(8), epsilon=0.01)
+
+
+@case((2, 3, 4))
+def layer_norm_of_planes(b):
+    return b.node("LayerNormalization", b.weight(2, 3, 4), b.weight(3, 4), axis=1, epsilon=0.01)
+
+
+# ---- movement ----
+
+@case((4, 6))
+def views(b):
+    w = b.node("Reshape", b.weight(2, 3, 4), b.integers([4, 1, 6]))
+    return b.node("Flatten", b.node("Unsqueeze", b.node("Squeeze", w, b.integers([1])), b.integers([2])), axis=1)
+
+
+@case((2, 3, 4))
+def expand(b):
+    return b.node("Expand", b.weight(3, 1), b.integers([2, 1, 4]))
+
+
+@case((4, 3))
+def tile(b):
+    return b.node("Tile", b.weight(2, 3), b.integers([2, 1]))
+
+
+@case((4, 2, 3))
+def transpose(b):
+    return b.node("Transpose", b.weight(2, 3, 4), perm=[2, 0, 1])
+
+
+@case((2, 6))
+def concat(b):
+    return b.node("Concat", b.weight(2, 1), b.weight(2, 3), b.data(2, 2), axis=1)
+
+
+@case((2, 2))
+def split(b):
+    first, _second, third = b.node("Split", b.weight(2, 6), b.integers([2, 2, 2]), outputs=3, axis=1)
+    return b.node("Mul", first, third)
+
+
+for name, starts, ends, steps, extent in (("inner", 1, 4, 1, 3), ("every_second", 0, 6, 2, 3), ("backwards", 5, 0, -1, 5),
+                                          ("every_second_back", -1, -7, -2, 3), ("every_third", 1, 6, 3, 2)):
+    case((2, extent), f"slice_{name}")(
+        lambda b, s=starts, e=ends, t=steps: b.node("Slice", b.weight(2, 6), b.integers([s]), b.integers([e]),
+                                                    b.integers([1]), b.integers([t])))
+
+
+@case((3, 6))
+def pad(b):
+    return b.node("Pad", b.weight(2, 3), b.integers([1, 2, 0, 1]), b.number(0.5))
+
+
+@case((2, 3, 4))
+def embedding(b):
+    return b.node("Gather", b.weight(5, 4), b.input(numpy.array([[0, 4, 0], [2, -1, 2]]), "i64"))
+
+
+@case((2, 3, 2))
+def gather_columns(b):
+    return b.node("Gather", b.weight(2, 4, 2), b.input(numpy.array([1, 3, 1]), "i64"), axis=1)
+
+
+@case((2, 3))
+def gather_elements(b):
+    return b.node("GatherElements", b.weight(2, 4), b.input(numpy.array([[0, 0, 3], [1, 2, 1]]), "i64"), axis=1)
+
+
+@case((3, 4))
+def gather_tuples(b):
+    return b.node("GatherND", b.weight(2, 3, 4), b.input(numpy.array([[0, 1], [1, 2], [0, 1]]), "i64"))
+
+
+@case((3, 4))
+def triangle(b):
+    return b.node("Trilu", b.weight(3, 4), upper=0)
+
+
+@case((4, 3))
+def reverse_sequence(b):
+    return b.node("ReverseSequence", b.weight(4, 3), b.input(numpy.array([2, 4, 1]), "i64"))
+
+
+@case((1, 4, 2, 2))
+def blocks(b):
+    return b.node("SpaceToDepth", b.node("DepthToSpace", b.weight(1, 4, 2, 2), blocksize=2), blocksize=2)
+
+
+# ---- windows ----
+
+CONVOLUTIONS = {
+    "plain": ((2, 3, 5, 6), (4, 3, 3, 3), {}, (2, 4, 3, 4)),
+    "padded": ((2, 2, 5, 4), (3, 2, 3, 3), {"pads": [1, 1, 1, 1]}, (2, 3, 5, 4)),
+    "strided": ((1, 2, 6, 5), (3, 2, 3, 2), {"strides": [2, 2], "pads": [1, 0, 1, 1]}, (1, 3, 3, 3)),
+    "dilated": ((1, 2, 7, 6), (2, 2, 3, 2), {"dilations": [2, 3]}, (1, 2, 3, 3)),
+    "groups": ((2, 4, 4, 4), (6, 2, 2, 2), {"group": 2}, (2, 6, 3, 3)),
+    "depthwise": ((2, 3, 4, 4), (3, 1, 3, 3), {"group": 3, "pads": [1, 1, 1, 1]}, (2, 3, 4, 4)),
+    "line": ((2, 3, 7), (4, 3, 3), {"strides": [2]}, (2, 4, 3)),
+    "pointwise": ((2, 3, 2, 3), (4, 3, 1, 1), {}, (2, 4, 2, 3)),
+}
+for name, (x, w, attributes, y) in CONVOLUTIONS.items():
+    case(y, f"conv_{name}")(lambda b, x=x, w=w, more=attributes: b.node("Conv", b.weight(*x), b.weight(*w), b.weight(w[0]),
+                                                                      kernel_shape=list(w[2:]), **more))
+
+POOLS = {
+    "whole": ({"kernel_shape": [2, 2], "strides": [2, 2]}, (2, 3, 2, 3)),
+    "overlapping": ({"kernel_shape": [3, 2], "strides": [1, 2]}, (2, 3, 2, 3)),
+    "padded": ({"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}, (2, 3, 2, 3)),
+}
+for name, (attributes, y) in POOLS.items():
+    case(y, f"max_pool_{name}")(lambda b, more=attributes: b.node("MaxPool", b.weight(2, 3, 4, 6), **more))
+    case(y, f"average_pool_{name}")(lambda b, more=attributes: b.node("AveragePool", b.weight(2, 3, 4, 6), **more))
+    case(y, f"average_pool_with_pads_{name}")(
+        lambda b, more=attributes: b.node("AveragePool", b.weight(2, 3, 4, 6), count_include_pad=1, **more))
+
+
+# ---- losses: numbers, of which the loss is a multiple ----
+
+def targets(b, *shape, classes=4):
+    return b.input(b.rng.integers(0, classes, shape), "i64")
+
+
+for reduction in ("mean", "sum"):
+    @case((), f"cross_entropy_{reduction}")
+    def cross_entropy(b, reduction=reduction):
+        return b.node("SoftmaxCrossEntropyLoss", b.weight(3, 4), targets(b, 3), reduction=reduction)
+
+
+@case((3,))
+def cross_entropy_each(b):
+    return b.node("SoftmaxCrossEntropyLoss", b.weight(3, 4), targets(b, 3), reduction="none")
+
+
+@case(())
+def cross_entropy_of_places(b):
+    """With weights of classes, and a class to ignore."""
+    weights = b.input(b.rng.uniform(0.5, 2, 4).astype(numpy.float32))
+    return b.node("SoftmaxCrossEntropyLoss", b.weight(2, 4, 3), targets(b, 2, 3), weights, ignore_index=1)
+
+
+@case(())
+def likelihood(b):
+    return b.node("NegativeLogLikelihoodLoss", b.node("LogSoftmax", b.weight(3, 4), axis=1), targets(b, 3))
+
+
+@case(())
+def squared_error(b):
+    error = b.node("Sub", b.weight(3, 4), b.data(3, 4))
+    return b.node("ReduceMean", b.node("Mul", error, error), keepdims=0)
+
+
+def built(names, seed=1):
+    """One model of these cases, whose loss is the sum of theirs; and their builders."""
+    model, losses, builders = Model("gradients"), [], []
+    for name in names:
+        build, shape = GRADIENTS[name]
+        builder = Builder(model, name, seed)
+        losses.append(builder.loss(build(builder), shape))
+        builders.append(builder)
+    model.output(model.node("Sum", losses) if len(losses) > 1 else losses[0])
+    return model, builders

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""Gradients of compiled training steps: the differences of the loss on both sides of each weight, in double precision by
+ONNX's own reference."""
+import math
+import re
+
+import numpy
+import onnx
+import onnx.reference.op_run
+import pytest
+
+from graphs.gradient_models import GRADIENTS, built
+from support.module import rnncc
+
+STEP = 2.0**-20  # of a weight: the difference is off by STEP^2 times the third derivative, and 2^-52 / STEP of the loss
+ERROR = 2.0**-18  # of the largest gradient of a weight: some 60 roundings in f32
+GROUPS = 6
+
+
+def erf(x):
+    return numpy.vectorize(math.erf, otypes=[x.dtype])(x)
+
+
+class Erf(onnx.reference.op_run.OpRun):
+    """ONNX's own rounds to single precision."""
+
+    def _run(self, x):
+        return (erf(x),)
+
+
+class Gelu(onnx.reference.op_run.OpRun):
+    """As Erf."""
+
+    def _run(self, x, approximate=None):
+        tanh = numpy.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
+        return (x * (1 + (tanh if approximate == "tanh" else erf(x / math.sqrt(2)))) / 2,)
+
+
+def loss_in_double(model):
+    """The loss as a function of the weights and inputs, all in double precision."""
+    proto = model.onnx()
+    for value in proto.graph.input:
+        if value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT:
+            value.type.tensor_type.elem_type = onnx.TensorProto.DOUBLE
+    for tensor in proto.graph.initializer:
+        if tensor.data_type == onnx.TensorProto.FLOAT:
+            tensor.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(tensor).astype(numpy.float64), tensor.name))
+    session = onnx.reference.ReferenceEvaluator(proto, new_ops=[Erf, Gelu])
+
+    def loss(feeds):
+        return float(session.run(None, feeds)[0])
+
+    return loss
+
+
+def in_double(arrays):
+    return {name: array.astype(numpy.float64) if array.dtype == numpy.float32 else array for name, array in arrays.items()}
+
+
+def difference(session_of, model, name, array, feeds):
+    """The gradient of one weight: the constant becomes an input."""
+    as_input = type(model)("difference")
+    as_input.__dict__.update({**model.__dict__, "arrays": {k: v for k, v in model.arrays.items() if k != name},
+                              "inputs": [*model.inputs, {"name": name, "dtype": "f32", "shape": array.shape}]})
+    loss, weight = session_of(as_input), array.astype(numpy.float64)
+    result = numpy.zeros_like(weight)
+    for place in numpy.ndindex(*array.shape):
+        sides = []
+        for sign in (1, -1):
+            moved = weight.copy()
+            moved[place] += sign * STEP
+            sides.append(loss({**feeds, name: moved}))
+        result[place] = (sides[0] - sides[1]) / (2 * STEP)
+    return result
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_gradients_are_differences_of_the_loss(compile, tmp_path, group):
+    names = list(GRADIENTS)[group::GROUPS]
+    model, builders = built(names)
+    trainer = rnncc.load(compile(model.write(tmp_path), "--train"), threads=2, share_all=True).trainer()
+    feeds = {name: array for builder in builders for name, array in builder.feeds.items()}
+    trainer.run(feeds)
+    trainer.backward()
+    gradients = trainer.gradients()
+    wrong = []
+    for name, builder in zip(names, builders):
+        alone, _ = built([name])
+        for weight, array in builder.weights.items():
+            due = difference(loss_in_double, alone, weight, array, in_double(builder.feeds))
+            error = numpy.abs(gradients[weight] - due).max() / max(numpy.abs(due).max(), 1)
+            if not error < ERROR:
+                wrong.append(f"{weight}: off by {error:.2g}\n{gradients[weight]}\nexpected\n{due}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_row_of_the_table_is_tested(root):
+    """By a node of that operator, or of one that becomes it."""
+    rows = set(re.findall(r"^GRADIENT\((\w+)", (root / "compiler/differentiate/gradients.def").read_text(), re.MULTILINE))
+    model, _ = built(GRADIENTS)
+    elsewhere = {"Cast", "Dropout", "Identity", "RMSNormalization"}
+    assert rows - {node["op"] for node in model.nodes} == elsewhere

@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: MIT
+"""Modules of `rnncc --train`: forward, backward, steps and weights, and what they refuse."""
+import numpy
+import pytest
+
+from support.model_builder import Model
+from support.module import rnncc as package
+
+CLASSES = 4
+
+
+def network(rng, hidden=300):
+    """Two layers, wide enough that steps are shared among workers."""
+    model = Model("trained")
+    model.dim("B", 1, 8, 32)
+    x, labels = model.input("x", "f32", ["B", 24]), model.input("labels", "i64", ["B"])
+
+    def weight(name, *shape):
+        return model.constant((0.3 * rng.standard_normal(shape)).astype(numpy.float32), name)
+
+    inner = model.node("Tanh", [model.node("Gemm", [x, weight("inner.weight", hidden, 24), weight("inner.bias", hidden)], transB=1)])
+    wide = model.node("Relu", [model.node("MatMul", [inner, weight("wide.weight", hidden, hidden)])])
+    scores = model.node("Gemm", [wide, weight("outer.weight", CLASSES, hidden), weight("outer.bias", CLASSES)], transB=1)
+    model.output(model.node("SoftmaxCrossEntropyLoss", [scores, labels], ["loss"]), scores)
+    return model
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return network(numpy.random.default_rng(3)).write(tmp_path_factory.mktemp("trained"))
+
+
+@pytest.fixture
+def trainer(compile, path):
+    return package.load(compile(path, "--train"), threads=1).trainer()
+
+
+def batch(seed=0, size=8):
+    rng = numpy.random.default_rng(seed)
+    return rng.standard_normal((size, 24)).astype(numpy.float32), rng.integers(0, CLASSES, size)
+
+
+def backward(trainer, seed=0):
+    results = trainer(*batch(seed))
+    trainer.backward()
+    return results
+
+
+def same(a, b):
+    return a.keys() == b.keys() and all(numpy.array_equal(a[name], b[name]) for name in a)
+
+
+def after_steps(module, rule, threads, **options):
+    trainer = package.load(module, threads=threads, share_all=True).trainer()
+    losses = []
+    for seed in range(4):
+        losses.append(backward(trainer, seed)[0])
+        trainer.step(rule, 0.05, max_norm=1.0, weight_decay=0.01, **options)
+    return losses, trainer.weights()
+
+
+@pytest.mark.parametrize("rule, options", [("sgd", {}), ("sgd", {"momentum": 0.9, "nesterov": True}), ("adam", {}), ("adamw", {})])
+def test_training_has_the_same_bits_on_any_number_of_threads(compile, path, rule, options):
+    module = compile(path, "--train")
+    losses, weights = after_steps(module, rule, 1, **options)
+    assert losses[0] != losses[-1]
+    for threads in (2, 3, 8):
+        again, others = after_steps(module, rule, threads, **options)
+        assert again == losses
+        assert same(weights, others)
+
+
+# ---- the rules of optimisers, in double precision ----
+
+class Sgd:
+    def __init__(self, rate, momentum=0.0, nesterov=False, weight_decay=0.0):
+        self.rate, self.momentum, self.nesterov, self.decay, self.kept = rate, momentum, nesterov, weight_decay, 0.0
+
+    def step(self, w, g):
+        g = g + self.decay * w
+        self.kept = self.momentum * self.kept + g
+        return w - self.rate * (g + self.momentum * self.kept if self.nesterov else self.kept)
+
+
+class Adam:
+    def __init__(self, rate, beta1=0.9, beta2=0.999, epsilon=1e-8, weight_decay=0.0, apart=False):
+        self.rate, self.beta1, self.beta2, self.epsilon = rate, beta1, beta2, epsilon
+        self.decay, self.apart, self.mean, self.square, self.t = weight_decay, apart, 0.0, 0.0, 0
+
+    def step(self, w, g):
+        self.t += 1
+        w = w * (1 - self.rate * self.decay) if self.apart else w
+        g = g if self.apart else g + self.decay * w
+        self.mean = self.beta1 * self.mean + (1 - self.beta1) * g
+        self.square = self.beta2 * self.square + (1 - self.beta2) * g * g
+        mean, square = self.mean / (1 - self.beta1**self.t), self.square / (1 - self.beta2**self.t)
+        return w - self.rate * mean / (numpy.sqrt(square) + self.epsilon)
+
+
+RULES = {
+    "sgd": (lambda: Sgd(0.1), "sgd", {}),
+    "decay": (lambda: Sgd(0.1, weight_decay=0.2), "sgd", {"weight_decay": 0.2}),
+    "momentum": (lambda: Sgd(0.1, 0.9), "sgd", {"momentum": 0.9}),
+    "nesterov": (lambda: Sgd(0.1, 0.9, True), "sgd", {"momentum": 0.9, "nesterov": True}),
+    "adam": (lambda: Adam(0.1, epsilon=1e-3, weight_decay=0.1), "adam", {"epsilon": 1e-3, "weight_decay": 0.1}),
+    "adamw": (lambda: Adam(0.1, 0.8, 0.99, 1e-6, 0.1, True), "adamw",
+              {"beta1": 0.8, "beta2": 0.99, "epsilon": 1e-6, "weight_decay": 0.1}),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_steps_follow_the_rule(trainer, name):
+    """Three steps by their own gradients. An error counts by how large the gradient is: where decay cancels it, epsilon
+    keeps Adam's step small."""
+    make, rule, options = RULES[name]
+    rules = {weight: make() for weight in trainer.names}
+    expected = {weight: array.astype(float) for weight, array in trainer.weights().items()}
+    for seed in range(3):
+        backward(trainer, seed)
+        expected = {weight: rules[weight].step(expected[weight], gradient.astype(float))
+                    for weight, gradient in trainer.gradients().items()}
+        trainer.step(rule, 0.1, **options)
+        for weight, array in trainer.weights().items():
+            assert numpy.abs(array - expected[weight]).max() < 2.0**-18
+
+
+def test_gradients_are_clipped_by_the_norm_of_all(trainer):
+    before = trainer.weights()
+    backward(trainer)
+    gradients, norm = trainer.gradients(), trainer.gradient_norm()
+    assert abs(norm - numpy.sqrt(sum((g.astype(float)**2).sum() for g in gradients.values()))) < 1e-6 * norm
+    trainer.step("sgd", 1.0, max_norm=norm / 4)
+    for name, array in trainer.weights().items():
+        assert numpy.abs(array - (before[name] - gradients[name] / 4)).max() < 2.0**-20
+
+
+def test_a_reset_optimiser_begins_anew(trainer):
+    start = trainer.weights()
+    backward(trainer)
+    trainer.step("adam", 0.1)
+    first = trainer.weights()
+    trainer.set_weights(start)
+    trainer.reset_optimizer()
+    backward(trainer)
+    trainer.step("adam", 0.1)
+    assert same(first, trainer.weights())
+
+
+# ---- weights ----
+
+def test_weights_begin_as_the_model_has_them_and_are_the_models(compile, path):
+    module = package.load(compile(path, "--train"), threads=1)
+    first, second = module.trainer(), module.trainer()
+    model = network(numpy.random.default_rng(3))
+    assert same(first.weights(), {name: model.arrays[name] for name in first.names})
+    assert set(first.names) == set(model.arrays)
+    first.set_weights({"outer.bias": numpy.arange(CLASSES, dtype=numpy.float32)})
+    assert (second.weights()["outer.bias"] == [0, 1, 2, 3]).all()
+    assert numpy.array_equal(first(*batch())[1], second(*batch())[1])
+    with pytest.raises(package.ArgumentError, match="no weight inner is trained"):
+        first.set_weights({"inner": numpy.zeros(3, numpy.float32)})
+    with pytest.raises(package.ShapeError, match=r"expected the shape \(4,\), found \(5,\)"):
+        first.set_weights({"outer.bias": numpy.zeros(5, numpy.float32)})
+
+
+@pytest.mark.parametrize("pattern, names", [("outer.*", ["outer.weight", "outer.bias"]),
+                                            ("*,!*.bias", ["inner.weight", "wide.weight", "outer.weight"]),
+                                            ("!inner.*,!wide.*", ["outer.weight", "outer.bias"])])
+def test_patterns_say_what_is_trained(compile, path, pattern, names):
+    trainer = package.load(compile(path, f"--train={pattern}"), threads=1).trainer()
+    assert set(trainer.names) == set(names)
+    backward(trainer)
+    everything = package.load(compile(path, "--train"), threads=1).trainer()
+    backward(everything)
+    gradients = everything.gradients()
+    assert all(numpy.allclose(array, gradients[name], rtol=0, atol=2.0**-20) for name, array in trainer.gradients().items())
+
+
+def test_a_training_module_runs_as_any_other(compile, path):
+    """Its weights are packed by the run, so that sums may be in another order."""
+    x, labels = batch()
+    plain = package.load(compile(path), threads=1)(x, labels)
+    trained = package.load(compile(path, "--train"), threads=1)(x, labels)
+    assert numpy.allclose(plain[1], trained[1], rtol=0, atol=2.0**-16)
+    with pytest.raises(package.UnsupportedError, match="expected a module that `rnncc --train` made"):
+        package.load(compile(path), threads=1).trainer()
+
+
+# ---- bad input ----
+
+@pytest.mark.parametrize("label", [CLASSES, -1, 2**40])
+def test_a_label_out_of_range_is_refused_and_nothing_is_written(trainer, label):
+    x, labels = batch()
+    labels[3] = label
+    loss, scores = numpy.full((), 7, numpy.float32), numpy.full((8, CLASSES), 7, numpy.float32)
+    with pytest.raises(package.DataError):
+        trainer(x, labels, out=[loss, scores])
+    assert loss == 7 and (scores == 7).all()
+    with pytest.raises(package.ArgumentError, match="expected a run"):
+        trainer.backward()
+
+
+def test_a_gradient_that_is_not_finite_is_named_and_leaves_the_weights(trainer):
+    before = trainer.weights()
+    x, labels = batch()
+    x[2, 5] = numpy.nan
+    trainer(x, labels)
+    trainer.backward()
+    with pytest.raises(package.DataError, match="gradient of 'inner.weight' has a number that is not finite"):
+        trainer.step("adam", 0.1)
+    assert same(before, trainer.weights())
+    backward(trainer)
+    trainer.step("sgd", 0.1)
+    assert not same(before, trainer.weights())
+
+
+def test_calls_in_another_order_are_refused(trainer):
+    with pytest.raises(package.ArgumentError, match="expected a run"):
+        trainer.backward()
+    trainer(*batch())
+    with pytest.raises(package.ArgumentError, match="expected a backward"):
+        trainer.step("sgd", 0.1)
+    with pytest.raises(package.ArgumentError, match="expected a backward"):
+        trainer.gradients()
+    trainer.backward()
+    trainer.step("sgd", 0.1)
+    with pytest.raises(package.ArgumentError, match="expected a backward"):
+        trainer.step("sgd", 0.1)
+
+
+@pytest.mark.parametrize("options", [{"learning_rate": -1}, {"learning_rate": float("nan")}, {"learning_rate": 0.1, "beta1": 1},
+                                     {"learning_rate": 0.1, "weight_decay": -1}, {"learning_rate": 0.1, "max_norm": float("nan")}])
+def test_an_optimiser_that_makes_no_sense_is_refused(trainer, options):
+    backward(trainer)
+    before = trainer.weights()
+    with pytest.raises(package.ArgumentError, match="expected a rule that is known"):
+        trainer.step("adam", **options)
+    assert same(before, trainer.weights())
+    with pytest.raises(package.ArgumentError, match="expected one of sgd, adam, adamw"):
+        trainer.step("lion", 0.1)
+
+
+def refused(rnncc, tmp_path, model, *options):
+    done = rnncc(model.write(tmp_path), "--train", *options, "-o", tmp_path / "step.so")
+    assert not (tmp_path / "step.so").exists()
+    return done.returncode, done.stderr
+
+
+def test_operators_without_gradient_are_named_all_at_once(rnncc, tmp_path):
+    model = Model()
+    w = model.node("Mul", [model.input("x", "f32", [3, 3]), model.constant(numpy.eye(3, dtype=numpy.float32), "w")])
+    d, lrn = model.node("Det", [w]), model.node("LpNormalization", [w])
+    model.output(model.node("Det", [model.inputs[0]["name"]]))
+    model.output(model.node("Add", [d, model.node("ReduceSum", [lrn], keepdims=0)]))
+    status, said = refused(rnncc, tmp_path, model, "--loss=v5_0")
+    assert status == 3
+    assert "`n1`, Det, has no gradient" in said and "`n2`, LpNormalization, has no gradient" in said and "`n3`" not in said
+
+
+def test_what_a_rule_lacks_is_named(rnncc, tmp_path):
+    model = Model()
+    w = model.node("Mul", [model.input("x", "f32", [2, 3]), model.constant(numpy.ones((2, 3), numpy.float32), "w")])
+    model.output(model.node("ReduceSum", [model.node("Pad", [w], mode="reflect", pads=[1, 1, 0, 0])], keepdims=0))
+    status, said = refused(rnncc, tmp_path, model)
+    assert status == 3 and "`n1`, Pad, has no gradient for a `mode` other than constant" in said
+
+
+def two_outputs():
+    model = Model()
+    x = model.input("x", "f32", [3])
+    y = model.node("Mul", [x, model.constant(numpy.ones(3, numpy.float32), "w")], ["vector"])
+    model.output(y, model.node("ReduceSum", [y], ["one"], keepdims=0), model.node("ReduceMean", [y], ["other"], keepdims=0))
+    return model
+
+
+@pytest.mark.parametrize("options, words", [
+    ([], "`one` and `other` are both scalars: expected --loss=NAME"),
+    (["--loss=vector"], "--loss: expected one f32 number, found `vector`"),
+    (["--loss=nothing"], "--loss: the model has no output `nothing`"),
+    (["--loss=one", "--train=nothing"], "depends on no weight that is trained"),
+    (["--loss=one", "--train="], "expected PATTERN or !PATTERN"),
+    (["--loss=one", "--train=a,,b"], "expected PATTERN or !PATTERN"),
+])
+def test_a_loss_that_is_none_is_refused(rnncc, tmp_path, options, words):
+    status, said = refused(rnncc, tmp_path, two_outputs(), *options)
+    assert status == 2 and words in said
+
+
+def test_the_loss_is_chosen_by_name(compile, tmp_path):
+    path = two_outputs().write(tmp_path)
+    for loss, due in (("one", 1), ("other", 1 / 3)):
+        trainer = package.load(compile(path, "--train", f"--loss={loss}"), threads=1).trainer()
+        trainer(numpy.ones(3, numpy.float32))
+        trainer.backward()
+        assert numpy.allclose(trainer.gradients()["w"], due)
+
+
+def test_a_loss_needs_training(rnncc, tmp_path):
+    done = rnncc(two_outputs().write(tmp_path), "--loss=one", "-o", tmp_path / "step.so")
+    assert done.returncode == 2 and "--loss goes with --train" in done.stderr
+
+
+def test_memory_of_a_step_is_little_more_than_what_it_keeps(rnncc, tmp_path):
+    """Of a stack of layers what is kept is each layer's result; gradients of two layers are there at once."""
+    layers, batch_size, width = 24, 64, 128
+    model = Model()
+    y = model.input("x", "f32", [batch_size, width])
+    for _ in range(layers):
+        w = model.constant(numpy.zeros((width, width), numpy.float32) + numpy.float32(0.01))
+        y = model.node("Tanh", [model.node("MatMul", [y, w])])
+    model.output(model.node("ReduceMean", [y], keepdims=0))
+    done = rnncc("inspect", "--train", model.write(tmp_path))
+    arena = int(next(line for line in done.stdout.splitlines() if line.startswith("arena")).split()[1])
+    tensor, packed = 4 * batch_size * width, 4 * width * width
+    kept = layers * tensor
+    assert kept <= arena <= 1.1 * kept + 2 * tensor + packed
