@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "fuzz_model.h"
+#include "../support/read_or_refuse.h"
 #include "load/model.h"
 #include "load/safetensors.h"
 #include "passes.h"

@@ -8,9 +8,9 @@
  */
 #include <string.h>
 
+#include "../support/read_or_refuse.h"
 #include "driver/config.h"
 #include "driver/steps.h"
-#include "fuzz_model.h"
 #include "load/load.h"
 #include "load/model.h"
 #include "load/onnx/onnx.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Any bytes as a .npy file: it is read, and all elements are there, or refused. */
-#include "fuzz_model.h"
+#include "../support/read_or_refuse.h"
 #include "quantise/npy.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

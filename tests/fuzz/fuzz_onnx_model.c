@@ -3,8 +3,8 @@
  * Any bytes as an ONNX file: it is read or refused, then with all that shape inference refuses. A graph that was read
  * goes through the passes that depend on its contents: shapes are inferred, constants folded.
  */
+#include "../support/read_or_refuse.h"
 #include "../support/simplify.h"
-#include "fuzz_model.h"
 #include "load/onnx/onnx.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
