@@ -87,6 +87,23 @@ def test_a_node_that_its_row_allows_is_refused_or_compiled(rnncc, rows, tmp_path
         assert left
 
 
+@pytest.mark.parametrize("part", range(2))
+def test_absent_inputs_are_absent_where_nodes_are_fused(rnncc, rows, tmp_path, part):
+    """Behind a convolution, and before a product: each set of optional inputs, of each operator that has any."""
+    some_rows = [row for row in rows.values() if any(row.optional) and "GRAPH" not in row.kinds.values()][part::2]
+    forms = [form for row in some_rows for form in op_rows.forms_of_inputs(row)]
+
+    def run(forms):
+        model = op_rows.fused(model_of("json", [(form, "_4") for form in forms]), "f32_4", "f32_0c")
+        done = rnncc("inspect", written("json", tmp_path, model))
+        places = refused_numbers(done.stderr)
+        done.stderr = " ".join(f"nodes[{place % len(forms)}]" for place in places) if places else done.stderr
+        return done
+
+    left = settle(run, forms)
+    assert len({form.row.name for form in left}) >= 10
+
+
 def with_older_names(rows):
     names = {"Upsample": "Resize", "Scatter": "ScatterElements"}
     return [*rows.values(), *(SimpleNamespace(**{**vars(rows[row]), "name": name}) for name, row in names.items())]

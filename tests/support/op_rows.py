@@ -93,12 +93,17 @@ def invalid_forms(row):
                 yield Form(row, **{name: (other, VALUES[other])})
 
 
-def doubtful_forms(row):
-    """Nodes that the row allows: each set of optional inputs, each attribute with any value of its kind."""
+def forms_of_inputs(row):
+    """Each set of optional inputs."""
     free = [i for i in range(most_inputs(row)) if row.optional[min(i, len(row.optional) - 1)]]
     for absent in range(1 << len(free)):
         gone = {i for bit, i in enumerate(free) if absent >> bit & 1}
         yield Form(row, [i not in gone for i in range(most_inputs(row))])
+
+
+def doubtful_forms(row):
+    """Nodes that the row allows: each set of optional inputs, each attribute with any value of its kind."""
+    yield from forms_of_inputs(row)
     for name, kind in row.kinds.items():
         for value in OTHERS[kind]:
             yield Form(row, **{name: (kind, value)})
@@ -122,6 +127,20 @@ def json_model(forms, inputs, constants):
             "constants": {name: {"dtype": dtype, "shape": shape, "data": [1] * math.prod(shape)}
                           for name, (dtype, shape) in constants.items()},
             "outputs": [name for node in nodes for name in node["outputs"]], "nodes": nodes}
+
+
+def fused(model, name, constant):
+    """A json_model() whose nodes read a convolution of the input `name`, which has two channels, where they read that, and
+    whose first outputs are read by element-wise nodes. The k-th of n nodes has its reader at place n + k."""
+    nodes = model["nodes"]
+    for node in nodes:
+        node["inputs"] = ["before" if given == name else given for given in node["inputs"]]
+    readers = [{"op": "Mul", "inputs": [node["outputs"][0], constant], "outputs": [f"after{k}"]} for k, node in enumerate(nodes)]
+    others = [output for node in nodes for output in node["outputs"][1:]]
+    weights = {"dtype": "f32", "shape": [2, 2, 1, 1], "data": [1, 0, 0, 1]}
+    conv = {"op": "Conv", "inputs": [name, "weights"], "outputs": ["before"]}
+    return {**model, "nodes": [*nodes, *readers, conv], "outputs": [f"after{k}" for k in range(len(nodes))] + others,
+            "constants": {**model["constants"], "weights": weights}}
 
 
 def onnx_attribute(name, kind, value):
