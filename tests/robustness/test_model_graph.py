@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Models whose nodes do not make a graph."""
 import json
+import os
+import subprocess
 
 import pytest
 
@@ -112,6 +114,18 @@ def test_of_very_many_errors_the_first_are_shown(rnncc, tmp_path):
     told = done.stderr.splitlines()
     assert done.returncode == 3 and len(told) == 101 and all(": error: " in line for line in told[:100])
     assert told[-1] == "rnncc: note: 20000 errors; the first 100 are shown"
+
+
+def test_each_message_is_one_write(rnncc, tmp_path):
+    """So that the lines of programs that share a log stay whole. A pipe of packets keeps writes apart."""
+    nodes = [node("NoSuchOp", ["x"], [f"y{i}" if i else "y"]) for i in range(50)]
+    reader, writer = os.pipe2(os.O_DIRECT)
+    with subprocess.Popen([*rnncc.prefix, write(tmp_path, with_nodes(*nodes)), "-o", tmp_path / "m.so"], stderr=writer) as done:
+        os.close(writer)
+        packets = list(iter(lambda: os.read(reader, 1 << 16), b""))
+    os.close(reader)
+    assert done.returncode == 3 and len(packets) == 50
+    assert all(packet.count(b"\n") == 1 and packet.endswith(b"\n") for packet in packets)
 
 
 def test_a_long_cycle_is_named_in_short(rnncc, tmp_path):
