@@ -58,6 +58,21 @@ def test_what_the_page_says_is_not_supported_is_refused(rnncc, tmp_path, name):
     assert done.returncode == 3 and f"the operator {name}" in done.stderr and "is not supported" in done.stderr, done.stderr
 
 
+@pytest.mark.parametrize("name", ["Trilu", "Celu", "Einsum", "RotaryEmbedding", "GridSample", "BitShift", "Hardmax"])
+def test_the_page_for_contributors_names_each_table_that_an_operator_stands_in(name):
+    """One of each kind. Headers only declare; a comment is no table; tests of passes take any operator."""
+    table = pages.text("new-operator").split("## Every table", 1)[1]
+    named = [pattern for row in re.findall(r"^\| (.*?)$", table, re.MULTILINE) for pattern in re.findall(r"`([\w/*.]+/[\w*.]+)`", row)]
+    tables = {path for pattern in named for path in pages.ROOT.glob(pattern)}
+    assert all(any(pages.ROOT.glob(pattern)) for pattern in named)
+    rooms = [pages.ROOT / room for room in ("compiler", "templates", "tests/graphs", "tests/kernels", "tests/unit", "tests/fuzz")]
+    stands_in = {path for room in rooms for path in room.rglob("*") if path.suffix in (".c", ".def", ".py")
+                 and re.search(rf"\b{name}\b", "".join(line for line in path.read_text().splitlines(True)
+                                                       if not line.lstrip().startswith(("/*", "*", "#"))))}
+    tests_of_passes = {path for path in stands_in if path.parent.name == "unit" and path.suffix == ".c"}
+    assert stands_in - tables - tests_of_passes == set()
+
+
 def test_an_operator_of_onnx_runtime_is_in_one_table_of_its_own():
     read_as = [name for name, columns in rows("Read as another operator")]
     table = [name for name, _ in rows("Of ONNX Runtime: com.microsoft")]
