@@ -8,7 +8,8 @@ from pathlib import Path
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # Of its own: mounts, so that none outlives the command, and processes.
-INSIDE = 'mount -t proc proc "$0/proc" && exec chroot --userspec="$1" "$0" /usr/bin/env -i PATH="$2" HOME="$3" LC_ALL=C.UTF-8 /bin/sh -euc "cd \\"$3\\" && $4"'
+INSIDE = ('mount -t proc proc "$0/proc" && exec chroot --userspec="$1" "$0" /usr/bin/env -i PATH="$2" HOME="$3" LC_ALL=C.UTF-8 '
+          '/bin/sh -euc "cd \\"$3\\" && $4"')
 
 
 class Chroot:
@@ -20,8 +21,8 @@ class Chroot:
 
     def __enter__(self):
         try:
-            subprocess.run(["mmdebstrap", "--mode=root", "--variant=minbase", "--format=directory", "--quiet", self.suite, self.folder],
-                           check=True, timeout=1200)
+            subprocess.run(["mmdebstrap", "--mode=root", "--variant=minbase", "--format=directory", "--quiet",
+                            "--dpkgopt=force-unsafe-io", self.suite, self.folder], check=True, timeout=1200)
             shutil.copy("/etc/resolv.conf", self.folder / "etc" / "resolv.conf")
         except BaseException:
             self.__exit__()
@@ -35,11 +36,12 @@ class Chroot:
         """The system as it is, for a container's first layer."""
         subprocess.run(["tar", "-C", self.folder, "--one-file-system", "-cf", path, "."], check=True)
 
-    def run(self, command, user="root", timeout=1800):
+    def run(self, command, user="root", timeout=3600):
         """A command of sh in the user's home."""
         home = "/root" if user == "root" else f"/home/{user}"
-        return subprocess.run(["unshare", "--mount", "--pid", "--fork", "--kill-child", "/bin/sh", "-c", INSIDE, self.folder, user, PATH,
-                               home, command], capture_output=True, text=True, timeout=timeout, check=False)
+        apart = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
+        return subprocess.run([*apart, "/bin/sh", "-c", INSIDE, self.folder, user, PATH, home, command], capture_output=True,
+                              text=True, timeout=timeout, check=False)
 
     def must(self, command, user="root"):
         done = self.run(command, user)
