@@ -66,6 +66,7 @@ static const char left_over[] = "/* Kernels are templates, cut to what they do h
                                 "left over. Pragmas to unroll\n"
                                 " * are clang's; other compilers ignore them. */\n"
                                 "#pragma GCC diagnostic ignored \"-Wunused-parameter\"\n"
+                                "#pragma GCC diagnostic ignored \"-Wunused-variable\"\n"
                                 "#pragma GCC diagnostic ignored \"-Wunused-but-set-variable\"\n"
                                 "#pragma GCC diagnostic ignored \"-Wenum-compare\"\n"
                                 "#pragma GCC diagnostic ignored \"-Wunknown-pragmas\"\n";

@@ -2,6 +2,7 @@
 /*
  * A barrier is placed between two items only if one touches memory that the other writes, or needs a dim that the other
  * finds. There is one before a block begins and before it ends, so that items after it need not know whether it ran.
+ * But what a loop ends by is read behind the last barrier within it.
  */
 #include "passes.h"
 #include "program/build_internal.h"
@@ -85,13 +86,25 @@ static void place_at_wavefront(Pending *pending, Block *block, Item *item) {
   place_in_wavefront(pending, item);
 }
 
-/* If, loop or scope. Others may still look at the condition while the first are in the block. */
+/* What is looked at where a loop ends: its limit, and conditions within it. */
+static void remember_ends(Pending *pending, const Item *loop) {
+  remember(pending, loop);
+  for (int i = 0; i < loop->block->count; i++)
+    if (loop->block->items[i]->kind == ITEM_BREAK_UNLESS) remember(pending, loop->block->items[i]);
+}
+
+/* If, loop or scope. Others may still look at a condition while the first are in the block that it leads to, or behind
+ * the loop that it ends. */
 static void place_at_region(Pending *pending, Block *block, Item *item) {
   if (pending->count) add_barrier(pending, block);
   block_add(pending->program->arena, block, item);
   remember(pending, item);
   place_in_block(pending, item->block);
-  if (item->other) place_in_block(pending, item->other);
+  if (item->other) {
+    remember(pending, item);
+    place_in_block(pending, item->other);
+  }
+  if (item->kind == ITEM_LOOP) remember_ends(pending, item);
 }
 
 static void place_at(Pending *pending, Block *block, Item *item) {

@@ -157,8 +157,17 @@ static void walk_branches(Walk *walk, const Item *item) {
   walk_block(walk, item->block);
   Facts then = walk->facts;
   walk->facts = before;
+  remember(walk, item);
   walk_block(walk, item->other);
   facts_meet(walk, &then);
+}
+
+/* What a loop ends by is read once more, behind the last barrier within it. */
+static void walk_ends(Walk *walk, const Item *loop) {
+  for (int a = 0; a < loop->n_accesses; a++) check_read(walk, loop, &loop->accesses[a]);
+  remember(walk, loop);
+  for (int i = 0; i < loop->block->count; i++)
+    if (loop->block->items[i]->kind == ITEM_BREAK_UNLESS) remember(walk, loop->block->items[i]);
 }
 
 /* Twice, so that an iteration is checked against the next one. Dims found in the body are unknown afterwards, because
@@ -167,7 +176,9 @@ static void walk_loop(Walk *walk, const Item *item) {
   walk->facts.dims[item->symbol->index] = DIM_KNOWN;
   Facts before = facts_copy(walk);
   walk_block(walk, item->block);
+  walk_ends(walk, item);
   walk_block(walk, item->block);
+  walk_ends(walk, item);
   for (int s = 0; s < walk->n_symbols; s++)
     if (before.dims[s] != DIM_KNOWN) walk->facts.dims[s] = DIM_UNKNOWN;
 }

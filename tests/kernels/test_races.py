@@ -1,41 +1,22 @@
 # SPDX-License-Identifier: MIT
 """Kernels that lay out their own scratch memory run under ThreadSanitizer: what one thread writes, no other reads or
 writes without a barrier between. The module and the rnnrun that runs it are built with ThreadSanitizer."""
-import os
 import platform
-import re
-import subprocess
 
 import numpy
 import pytest
 
-from conftest import build_directory
 from kernels.test_detection_kernels import suppression
+from support.bodies import Body
 from support.model_builder import Model
+from support.watched import SEEN, ended, watched_module, watching_rnnrun
 
-SANITIZE = "-fsanitize=thread"
-RACE = 66  # ThreadSanitizer's exit code
 RUNS = 5
 
 
 @pytest.fixture(scope="module")
-def watching_rnnrun(root, tmp_path_factory):
-    program = tmp_path_factory.mktemp("races") / "rnnrun"
-    sources = [path for room in ("command", "rnnrun", "speed") for path in (root / "tools" / room).glob("*.c")]
-    include = [f"-I{root / folder}" for folder in ("runtime", "tools/command", "tools/speed")]
-    include += [f"-I{build_directory() / 'tools' / 'report'}"]
-    subprocess.run(["clang-19", "-std=gnu11", "-O1", "-D_GNU_SOURCE", '-DRNNCC_VERSION="0"', SANITIZE, *include,
-                    *sources, root / "runtime" / "cpu.c", "-pthread", "-o", program], check=True)
-    return program
-
-
-def watched_module(folder):
-    """The module of an emitted folder, with its Makefile's flags and the sanitizer's."""
-    text = (folder / "Makefile").read_text()
-    flags = [f"{name}={re.search(f'^{name} = (.*)$', text, re.M)[1]} {SANITIZE}"
-             for name in ("KERNEL_FLAGS", "RUNTIME_FLAGS")]
-    subprocess.run(["make", "-s", *flags, "LINK_FLAGS=-shared"], cwd=folder, check=True)
-    return folder / "module.so"
+def watching(tmp_path_factory):
+    return watching_rnnrun(tmp_path_factory.mktemp("races"), "thread")
 
 
 def detection():
@@ -63,31 +44,44 @@ def layers_of_integers():
     return model, feeds
 
 
-def ended(watching_rnnrun, module, feeds, folder):
-    """The exit codes of some runs on four threads, even if there are fewer CPUs. The first race ends a run, because the
-    rest of the run may never end."""
+def loops_of_computed_length():
+    """What a loop ends by is read by all workers, some of which are behind the loop: its result takes that memory."""
+    model, feeds = Model(), {"x": numpy.ones(105, numpy.float32)}
+    value = model.input("x", "f32", [105])
+    for k in range(4):
+        feeds[f"n{k}"] = numpy.array(k)
+        most = model.node("Min", [model.input(f"n{k}", "i64", []), model.constant(numpy.array(4))])
+        body = Body(model, i="i64", go="bool", x="f32")
+        model.node("Loop", [most, None, value], [f"y{k}"], body=body.output(
+            body.node("Identity", [body.inputs[1]]), body.node("Identity", [body.inputs[2]])))
+        value = model.node("Exp", [f"y{k}"])
+    model.output(value)
+    return model, feeds
+
+
+def statuses(watching, folder, feeds):
+    """The exit codes of some runs of the emitted folder's module."""
     inputs = []
     for name, array in feeds.items():
         numpy.save(folder / f"{name}.npy", array)
         inputs += ["--input", f"{name}=@{folder / name}.npy"]
-    command = [watching_rnnrun, "run", module, *inputs, "--threads", "4"]
-    environment = os.environ | {"TSAN_OPTIONS": "halt_on_error=1"}
-    return {subprocess.run(command, capture_output=True, timeout=120, env=environment).returncode for _ in range(RUNS)}
+    return {status for status, _ in ended(watching, "thread", watched_module(folder / "c", "thread"), inputs, RUNS)}
 
 
 # ThreadSanitizer sees accesses of up to 16 bytes: no wider vectors.
 NARROW = ["--target=x86-64"] if platform.machine() == "x86_64" else []
 
 
-@pytest.mark.parametrize("build, options", [(detection, []), (best_of_rows, []), (layers_of_integers, [*NARROW, "--rnn=workers=4"])])
-def test_no_two_threads_race(rnncc, watching_rnnrun, tmp_path, build, options):
+@pytest.mark.parametrize("build, options", [(detection, []), (best_of_rows, []), (loops_of_computed_length, NARROW),
+                                            (layers_of_integers, [*NARROW, "--rnn=workers=4"])])
+def test_no_two_threads_race(rnncc, watching, tmp_path, build, options):
     model, feeds = build()
     done = rnncc(model.write(tmp_path), "--emit=c", "-o", tmp_path / "c", "--threads=4", *options)
     assert done.returncode == 0, done.stderr
-    assert ended(watching_rnnrun, watched_module(tmp_path / "c"), feeds, tmp_path) == {0}
+    assert statuses(watching, tmp_path, feeds) == {0}
 
 
-def test_a_barrier_that_is_missing_is_seen(rnncc, watching_rnnrun, tmp_path):
+def test_a_barrier_that_is_missing_is_seen(rnncc, watching, tmp_path):
     model, feeds = detection()
     done = rnncc(model.write(tmp_path), "--emit=c", "-o", tmp_path / "c", "--threads=4")
     assert done.returncode == 0, done.stderr
@@ -95,4 +89,4 @@ def test_a_barrier_that_is_missing_is_seen(rnncc, watching_rnnrun, tmp_path):
     without = network.read_text().replace("\n  module_barrier(run, team);", "")
     assert without != network.read_text()
     network.write_text(without)
-    assert RACE in ended(watching_rnnrun, watched_module(tmp_path / "c"), feeds, tmp_path)
+    assert SEEN["thread"] in statuses(watching, tmp_path, feeds)

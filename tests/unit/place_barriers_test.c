@@ -145,6 +145,34 @@ static void workers_meet_at_the_borders_of_a_block(void **state) {
   assert_int_equal(block->items[3]->kind, ITEM_CALL);
 }
 
+/* A flag that ends a loop, or leads to a branch, is read by some while others are behind the loop, or in the branch. */
+static void a_condition_is_read_until_a_barrier_behind_it(void **state) {
+  (void)state;
+  for (int within = 0; within < 2; within++) {
+    begin();
+    Value *flag = image(16, 0), *b = image(16, 4096), *over_flag = image(16, 0);
+    const Node *node = hand_call(program, NULL, flag)->item->node;
+    const DimSymbol *counter = dim_symbol_own(program->graph->dims, DIM_DATA_DEPENDENT, 0, 9);
+    program_loop(program, node, counter, within ? dim_const(program->graph->dims, 9) : NULL, within ? NULL : flag);
+    if (within) program_break_unless(program, node, flag);
+    hand_call(program, NULL, b);
+    program_end(program);
+    hand_call(program, NULL, over_flag);
+    place_barriers(program);
+    const Block *block = program->schedule;
+    assert_int_equal(block->count, 5);
+    assert_int_equal(block->items[3]->kind, ITEM_BARRIER);
+  }
+  begin();
+  Value *flag = image(16, 0);
+  program_if(program, hand_call(program, NULL, flag)->item->node, flag);
+  program_else(program);
+  hand_call(program, NULL, image(16, 0));
+  program_end(program);
+  place_barriers(program);
+  assert_int_equal(program->schedule->items[2]->other->items[0]->kind, ITEM_BARRIER);
+}
+
 static int barriers_of_wavefront(int layers) {
   begin();
   Value *a = image(16, 0), *b = image(16, 4096);
@@ -209,6 +237,7 @@ int main(void) {
       TEST(calls_of_a_node_that_share_a_value_need_no_barrier_between),
       TEST(calls_of_other_nodes_share_nothing),
       TEST(workers_meet_at_the_borders_of_a_block),
+      TEST(a_condition_is_read_until_a_barrier_behind_it),
       TEST(a_turn_of_a_wavefront_begins_with_a_barrier),
       TEST(a_result_of_a_lone_layer_is_read_behind_a_barrier),
       TEST(directions_of_a_lone_layer_run_at_once),

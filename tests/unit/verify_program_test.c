@@ -292,6 +292,27 @@ static void values_that_the_next_iteration_needs_are_kept(void **state) {
   expect("reads t1, whose memory does not hold it");
 }
 
+/* Its limit is looked at until the loop ends; what follows may be written over it only behind a barrier. */
+static void a_limit_that_is_written_over_behind_its_loop_is_found(void **state) {
+  (void)state;
+  program = hand_program();
+  x = hand_input(program, 16);
+  first = hand_value(program, 16);
+  const Node *node = hand_call(program, x, first)->item->node;
+  const DimSymbol *counter = dim_symbol_own(program->graph->dims, DIM_DATA_DEPENDENT, 0, 9);
+  program_loop(program, node, counter, NULL, first);
+  hand_call(program, x, hand_value(program, 16));
+  program_end(program);
+  second = hand_value(program, 16);
+  hand_call(program, x, second);
+  run_passes();
+  expect(NULL);
+  const Block *block = program->schedule;
+  if (block->items[3]->kind == ITEM_BARRIER) drop(program->schedule, 3);
+  second->offset = first->offset;
+  expect("writes t3, and there is no barrier since n0 read t1");
+}
+
 static void calls_of_a_chunk_without_a_barrier_are_found(void **state) {
   (void)state;
   program = hand_program();
@@ -382,6 +403,7 @@ int main(void) {
       TEST(a_load_without_a_barrier_is_found),
       TEST(a_value_that_one_branch_does_not_write_is_found),
       TEST(values_that_the_next_iteration_needs_are_kept),
+      TEST(a_limit_that_is_written_over_behind_its_loop_is_found),
       TEST(calls_of_a_chunk_without_a_barrier_are_found),
       TEST(a_turn_without_a_barrier_is_found),
       TEST(a_mistake_is_found_as_soon_as_it_is_one),
