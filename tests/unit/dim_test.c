@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "ir/dim.h"
+#include "outcome.h"
 
 typedef struct Fixture {
   Arena *arena;
@@ -367,6 +368,44 @@ static void many_dimensions_are_found_again(void **state) {
   arena_free(f.arena);
 }
 
+typedef struct Growth {
+  Fixture *f;
+  const Dim *(*step)(Fixture *f, const Dim *dim, int n);
+} Growth;
+
+static void grow_without_end(void *argument) {
+  const Growth *growth = argument;
+  const Dim *dim = growth->f->T;
+  for (int n = 1; n < 1000; n++) dim = growth->step(growth->f, dim, n);
+}
+
+static const Dim *another_factor(Fixture *f, const Dim *dim, int n) {
+  (void)n;
+  return dim_mul(f->table, dim, f->T);
+}
+
+static const Dim *another_division(Fixture *f, const Dim *dim, int n) {
+  (void)n;
+  return dim_div(f->table, dim_add(f->table, dim_mul(f->table, dim, dim_const(f->table, 5)), f->one), f->two);
+}
+
+static const Dim *another_term(Fixture *f, const Dim *dim, int n) {
+  return dim_add(f->table, dim, dim_div(f->table, f->T, dim_const(f->table, n + 1)));
+}
+
+/* Shapes of a model may be made to grow without end. */
+static void an_expression_that_grows_without_end_is_refused(void **state) {
+  (void)state;
+  const Dim *(*const steps[])(Fixture *, const Dim *, int) = {another_factor, another_division, another_term};
+  for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+    Fixture f = fixture_new();
+    Growth growth = {&f, steps[i]};
+    Outcome outcome = outcome_of(grow_without_end, &growth);
+    expect_outcome(&outcome, 4, "a dimension's expression grows past 64 terms", NULL);
+    arena_free(f.arena);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(equal_polynomials_are_one_object),
@@ -383,6 +422,7 @@ int main(void) {
       cmocka_unit_test(c_text_computes_the_same_value),
       cmocka_unit_test(c_text_is_parenthesised_and_rounds_down),
       cmocka_unit_test(many_dimensions_are_found_again),
+      cmocka_unit_test(an_expression_that_grows_without_end_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

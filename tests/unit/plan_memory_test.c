@@ -11,6 +11,7 @@
 
 #include "../support/sanitized.h"
 #include "ir/family.h"
+#include "outcome.h"
 #include "passes.h"
 #include "program/build.h"
 #include "program/build_internal.h"
@@ -255,6 +256,28 @@ static void an_output_is_written_in_place_unless_the_run_can_fault(void **state)
   }
 }
 
+static void run_plan(void *program) { plan_memory(program); }
+
+/* Values that are live together, of so many bytes each. */
+static void expect_too_much(int values, int64_t bytes, const char *text) {
+  Arena *arena = arena_new();
+  Program *program = make_program(graph_new(arena));
+  for (int i = 0; i < values; i++) {
+    Value *value = make_value(program, bytes);
+    access_value(program, 0, value);
+    access_value(program, 1, value);
+  }
+  Outcome outcome = outcome_of(run_plan, program);
+  expect_outcome(&outcome, 4, text, NULL);
+  arena_free(arena);
+}
+
+static void a_run_of_more_than_64_tib_is_refused(void **state) {
+  (void)state;
+  expect_too_much(1, (INT64_C(1) << 46) + 1, "tensor `v` may take more than 64 TiB; lower a dimension's max");
+  expect_too_much(3, INT64_C(1) << 45, "one run needs more than 64 TiB; lower a dimension's max");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(values_live_together_share_no_byte),
@@ -264,6 +287,7 @@ int main(void) {
       cmocka_unit_test(the_largest_live_set_is_the_largest_sum),
       cmocka_unit_test(the_arena_stays_near_the_largest_live_set),
       cmocka_unit_test(an_output_is_written_in_place_unless_the_run_can_fault),
+      cmocka_unit_test(a_run_of_more_than_64_tib_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

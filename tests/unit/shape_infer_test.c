@@ -193,6 +193,10 @@ static void inputs_are_checked_too(void **state) {
   graph = build_graph(arena);
   build_node(graph, "Relu", "f32[1,1,1,1,1,1,1,1,1]", "", 1);
   expect_stop(graph, 3, "has rank 9; at most 8 is supported", NULL);
+  graph = build_graph(arena);
+  Node *relu = build_node(graph, "Relu", "f32[2]", "", 1);
+  relu->inputs[0]->rank = -1;
+  expect_stop(graph, 2, "has no shape or type", NULL);
 }
 
 static void named_dimensions_are_checked(void **state) {

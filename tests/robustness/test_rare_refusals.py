@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""Refusals that only an unusual model or option leads to: each with its code and its words."""
+import json
+import os
+
+import numpy
+import pytest
+from onnx import AttributeProto, TensorProto, helper
+
+from support.onnx_files import F32, model_of, write
+from support.refusal import refused, small_model
+
+OPSETS = [helper.make_opsetid("", 17)]
+
+
+def onnx_model(*nodes, inputs=None, functions=(), **constants):
+    return model_of(list(nodes), inputs or {"x": (F32, [2, 3])}, {"y": (F32, None)}, constants, functions=functions)
+
+
+def text_with_nul():
+    node = helper.make_node("DepthToSpace", ["x"], ["y"], "node", blocksize=1)
+    node.attribute.append(AttributeProto(name="mode", type=AttributeProto.STRING, s=b"D\0R"))
+    return onnx_model(node, inputs={"x": (F32, [1, 4, 2, 2])})
+
+
+def function(inputs, made):
+    return helper.make_function("local", "Own", inputs, ["b"], [helper.make_node("Relu", ["a"], [made])], OPSETS)
+
+
+def call(*inputs):
+    return helper.make_node("Own", list(inputs), ["y"], "call", domain="local")
+
+
+def old_opset():
+    model = onnx_model(helper.make_node("Relu", ["x"], ["y"]))
+    model.opset_import[0].version = 0
+    return model
+
+
+def trained():
+    model = onnx_model(helper.make_node("Relu", ["x"], ["y"]))
+    model.training_info.add()
+    return model
+
+
+def unsigned_beyond():
+    model = onnx_model(helper.make_node("Relu", ["x"], ["y"]))
+    model.graph.initializer.add(name="c", data_type=TensorProto.UINT32, dims=[2], uint64_data=[1, 2**33])
+    return model
+
+
+def einsum(equation, *shapes):
+    names = [f"x{k}" for k in range(len(shapes))]
+    return onnx_model(helper.make_node("Einsum", names, ["y"], "product", equation=equation),
+                      inputs={name: (F32, shape) for name, shape in zip(names, shapes)})
+
+
+def lstm_of_any_input_size():
+    node = helper.make_node("LSTM", ["x", "w", "r"], ["", "y"], "cell", hidden_size=2)
+    return model_of([node], {"x": (F32, [3, 1, "I"]), "w": (F32, [1, 8, "I"])}, {"y": (F32, None)},
+                    {"r": numpy.zeros((1, 8, 2), numpy.float32)})
+
+
+MODELS = {
+    "a text with a NUL": (text_with_nul, 2, "the text has a NUL in it"),
+    "a function without its result": (lambda: onnx_model(call("x"), functions=[function(["a"], "c")]), 2,
+                                      'no node of the function Own makes its output "b"'),
+    "a function called with too much": (lambda: onnx_model(call("x", "x"), functions=[function(["a"], "b")]), 2,
+                                        "the function Own has 1 inputs and 1 outputs; the call has 2 and 1"),
+    "an opset before the first": (old_opset, 3, "opset 0; opsets from"),
+    "what training left": (trained, 3, "the model has training information"),
+    "a number past u32": (unsigned_beyond, 2, "element 1 is 8589934592; it is of type u32"),
+    "an Einsum of ten axes": (lambda: einsum("abcde,fghij,abcdefgh->ij", [2] * 5, [2] * 5, [2] * 8), 3,
+                              "Einsum: a product of two operands has 10 axes; at most 8 are supported"),
+    "a layer whose input size is found when it runs": (lstm_of_any_input_size, 3,
+                                                       "the input size of a recurrent op must be constant"),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_rare_model_is_refused(rnncc, tmp_path, name):
+    model, code, words = MODELS[name]
+    refused(rnncc, tmp_path, write(tmp_path, model()), code, "model.onnx", words)
+
+
+OPTIONS = {
+    "a frozen value of ragged lists": (["--freeze=x=[[1,2,3],[1,2]]"], 2, "a list of 2 where others of its depth have 3"),
+    "a state that takes the only output": (["--state=x=y"], 2, "--state: no output is left; a module needs one"),
+    "a target that this machine does not run": (["tune", "--target=aarch64-linux-gnu"], 3, "this machine cannot run aarch64"),
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_a_rare_option_is_refused(rnncc, tmp_path, name):
+    options, code, words = OPTIONS[name]
+    model = small_model() | {"dims": {}}
+    model["inputs"][0]["shape"] = [2, 3]
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps(model))
+    verb = options[:1] if not options[0].startswith("-") else []
+    done = rnncc(*verb, path, "-o", tmp_path / "out", *options[len(verb):])
+    assert done.returncode == code and words in done.stderr, done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_header_of_weights_past_its_limit_is_refused(rnncc, tmp_path):
+    """A file with a hole: 100 MB that take no room."""
+    model = small_model()
+    del model["constants"]
+    model["weights"] = [{"file": "w.safetensors"}]
+    length = 100_000_001
+    with open(tmp_path / "w.safetensors", "wb") as file:
+        file.write(length.to_bytes(8, "little"))
+        file.truncate(8 + length)
+    refused(rnncc, tmp_path, model, 4, f"the header has {length} bytes; at most 100000000 are read")
+
+
+def test_calibrate_asks_where_to_write_if_there_is_no_home(rnncc):
+    kept = {name: value for name, value in os.environ.items() if name not in ("HOME", "XDG_CACHE_HOME")}
+    done = rnncc("targets", "--calibrate", "--budget=0.01", env=kept)
+    assert done.returncode == 5 and "there is neither XDG_CACHE_HOME nor HOME: -o says where to write" in done.stderr

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""tools/mutate plants the faults that it says, catches one that a test sees, and tells one that none does. tools/coverage
+finds the errors that nothing reached."""
+import shutil
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "tools"))
+from faults import candidates, coverage_map, errors, places, suite, trial  # noqa: E402
+
+CODE = """/* SPDX-License-Identifier: MIT */
+/* if (comments) hold = nothing; */
+#include "most.h"
+int clamp(int x, int most) {
+  if (x > most) return most;
+  return x;
+}
+"""
+TEST = """int clamp(int x, int most);
+int main(void) { return clamp(5, 3) == 3 && clamp(1, 3) == 1 ? 0 : 1; }
+"""
+MESON = """project('tiny', 'c')
+test('clamp', executable('clamp_test', 'tests/clamp_test.c', 'compiler/passes/clamp.c'))
+"""
+FILE = "compiler/passes/clamp.c"
+
+
+def planted(code, name="compiler/passes/a.c"):
+    """kind -> (before, after) of all faults."""
+    found = {}
+    for place in places.Places(name, f"void f(void) {{\n{code}\n}}\n").places:
+        for fault in place:
+            found.setdefault(fault.kind, set()).add((fault.before, fault.after))
+    return found
+
+
+@pytest.mark.parametrize("code, kind, before, after", [
+    ("n = a < b;", "comparison", "<", "<="),
+    ("n = a < b;", "comparison", "<", ">"),
+    ("n = a + b;", "operator", "+", "-"),
+    ("n = a && b;", "operator", "&&", "||"),
+    ("if (!a) g();", "operator", "!", ""),
+    ("if (!a) g();", "condition", "(!a)", "(false)"),
+    ("g(a, 7);", "constant", "7", "8"),
+    ("g(a, 7);", "statement", "g(a, 7);", "{}"),
+    ("a->b[3] = x;", "statement", "a->b[3] = x;", "{}"),
+    ("team_barrier(team);", "barrier", "team_barrier(team);", "{}"),
+    ("atomic_store_explicit(&a, 1, memory_order_release);", "memory order", "memory_order_release", "memory_order_relaxed"),
+    ("p += i * s->row_stride;", "stride", "row_stride", "row_stride * 2"),
+    ("return min_int(a, b);", "word", "min_int", "max_int"),
+])
+def test_a_fault_of_each_kind_is_planted(code, kind, before, after):
+    assert (before, after) in planted(code)[kind]
+
+
+@pytest.mark.parametrize("code", [
+    "error_at(where, 2, \"%d\", a + 1);",
+    "/* a = b < 2; */",
+    "int buffer[16];",
+    "free(memory);",
+    "const char *text = \"a + 1 < 2\";",
+    "Node *node;",
+])
+def test_where_a_fault_would_do_nothing_there_is_none(code):
+    assert planted(code) == {}
+
+
+def test_knobs_of_a_template_are_left_alone():
+    knobs = "enum { TILE = 4 };\n"
+    assert places.Places("templates/a.c", knobs).places == []
+    assert [fault.after for fault in places.Places("compiler/passes/a.c", knobs).places[0]] == ["5", "3"]
+
+
+def test_the_seed_decides_which_faults():
+    first, again, other = ([fault.key for fault, _ in zip(places.drawn(ROOT, seed, "pool", lambda fault: True), range(20))]
+                           for seed in (1, 1, 2))
+    assert first == again and first != other and len(set(first)) == 20
+    assert sum(places.quotas(300).values()) == 300
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    """A project of one function and one test, and the copy that faults are planted in."""
+    root = tmp_path_factory.mktemp("tiny")
+    for name, text in {FILE: CODE, "compiler/passes/most.h": "", "tests/clamp_test.c": TEST, "meson.build": MESON}.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    (root / "tools").mkdir()
+    for name in ("build", "programs.sh"):
+        shutil.copy(ROOT / "tools" / name, root / "tools" / name)
+    subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+    return trial.Tree(root, tmp_path_factory.mktemp("copy"))
+
+
+@pytest.fixture
+def attempt(tree):
+    coverage = coverage_map.CoverageMap({"clamp": 0.1}, {FILE: {"5": ["clamp"], "6": ["clamp"]}}, {FILE: [4, 5, 6]}, {})
+    tests = suite.c_tests(tree.build)
+    chosen = candidates.Candidates(tree.root, coverage, tests)
+
+    def tried(kind, after):
+        fault = next(fault for place in places.Places(FILE, CODE).places for fault in place
+                     if (fault.kind, fault.after) == (kind, after))
+        return trial.attempt(tree, fault, tests, chosen)
+
+    return tried
+
+
+def test_a_fault_that_a_test_sees_is_caught(tree, attempt):
+    outcome = attempt("comparison", "<")
+    assert (outcome.verdict, outcome.by, outcome.tests) == ("caught", "clamp: exit 1", 1)
+    assert (tree.root / FILE).read_text() == CODE
+
+
+def test_a_fault_that_no_test_sees_survives(attempt):
+    outcome = attempt("comparison", ">=")  # clamp(3, 3) is 3 either way
+    assert (outcome.verdict, outcome.by, outcome.tests) == ("survived", "", 1)
+
+
+def test_an_endless_loop_is_caught(tree):
+    described = suite.c_tests(tree.build)["clamp"] | {"cmd": ["sh", "-c", "while :; do :; done"]}
+    assert suite.limited(described["cmd"], 0, 60)[0] < 0
+
+
+def test_errors_that_nothing_reached_are_told(tmp_path):
+    code = 'void f(int a) {\n  if (a) error_at(where, 2, "a is %d", a);\n  fatal_at(where, 2, "no b");\n}\n'
+    (tmp_path / "compiler").mkdir()
+    (tmp_path / "compiler/f.c").write_text(code)
+    # line, column, count, has a count, begins a region, is a gap: clang's segments
+    segments = [[1, 15, 7, True, True, False], [2, 10, 0, True, True, False], [2, 47, 7, True, False, False],
+                [4, 2, 0, False, False, False]]
+    assert errors.unreached(tmp_path, {"compiler/f.c": {"segments": segments}}) == [
+        'compiler/f.c:2: no test reaches the error "a is %d"',
+        *errors.unreached(tmp_path, {})]

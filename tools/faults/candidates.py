@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+"""The tests that could catch a fault, those that cost least first."""
+import collections
+import re
+from pathlib import Path
+
+from faults import suite
+
+# Of a C test each run costs a link, of Python cases the start of pytest.
+MOST_C_TESTS, MOST_CASES = 12, 16
+MOST_SECONDS = 20  # of the C tests of a fault, and of its cases: what they took when they were profiled
+# A record that comes with rnncc names the text of its kernel: with any other text, right or wrong, it is stale.
+KNOWS_TEXT = {"shipped_records"}
+TOO_LONG = {"runtime_pool"}  # runtime_pool_tsan has the same tests, of fewer regions
+THREADS = ["runtime_bundle", "runtime_shared_pool", "runtime_steps_tsan", "runtime_pool_tsan", "runtime_tree_tsan"]
+
+
+def includers(root, header):
+    """The templates that include it, directly or not."""
+    found, headers = set(), [header]
+    texts = {path.relative_to(root / "templates"): path.read_text() for path in (root / "templates").rglob("*.[ch]")}
+    seen = set()
+    while headers:
+        name = headers.pop()
+        for path, text in texts.items():
+            if path not in seen and re.search(rf'#include "(\w+/)*{re.escape(Path(name).name)}"', text):
+                seen.add(path)
+                (headers.append if path.suffix == ".h" else found.add)(str(path))
+    return {Path(name).stem for name in found}
+
+
+def varied(cases):
+    """The cases in an order that takes one of each test function before it takes a second one."""
+    seen = collections.Counter()
+    ranks = []
+    for place, name in enumerate(cases):
+        function = name.split("[")[0]
+        ranks.append((seen[function], place, name))
+        seen[function] += 1
+    return [name for _, _, name in sorted(ranks)]
+
+
+def within(names, count, seconds):
+    """The first of them, as many as may be and take no longer together. seconds: name -> what it takes."""
+    kept, total = [], 0.0
+    for name in names:
+        if len(kept) < count and total + seconds.get(name, 1) <= MOST_SECONDS:
+            kept.append(name)
+            total += seconds.get(name, 1)
+    return kept
+
+
+class Candidates:
+    def __init__(self, root, coverage, c_tests):
+        self.root, self.coverage, self.c_tests = root, coverage, c_tests
+        self.kernel_tests = [name for name in coverage.seconds if name.startswith("tests/kernels/")]
+
+    def naming(self, template):
+        """Tests of modules that have this kernel: those that ran the line where the compiler names it; and tests of the
+        kernel alone, by files that name it."""
+        modules, alone = set(), set()
+        for path in (self.root / "compiler/kernels").rglob("*.c"):
+            for number, line in enumerate(path.read_text().splitlines(), 1):
+                if f'"{template}"' in line:
+                    file = str(path.relative_to(self.root))
+                    modules.update(self.coverage.of_line(file, number) or self.coverage.of_file(file))
+        for path in (self.root / "tests/kernels").glob("test_*.py"):
+            if re.search(rf"\b{template}\b", path.read_text()):
+                file = str(path.relative_to(self.root))
+                alone.update(name for name in self.kernel_tests if name.startswith(f"{file}::"))
+        return modules, alone
+
+    def of_template(self, fault):
+        path = Path(fault.file)
+        templates = {path.stem} if path.suffix == ".c" else includers(self.root, path.name)
+        modules, alone = set(), set()
+        for template in sorted(templates):
+            of_modules, of_kernel = self.naming(template)
+            modules |= of_modules
+            alone |= of_kernel
+        vocabulary = []
+        if path.parent.name == "simd":
+            isas = [isa for isa in ("avx512", "avx2", "sse42", "plain") if isa in path.name] or ["avx2", "plain"]
+            kinds = ["vocabulary_int8"] if "int8" in path.name else ["vocabulary", "math_ulp", "double_check"]
+            vocabulary = [f"{kind}_{isa}" for kind in kinds for isa in isas]
+        modules = {name for name in modules - KNOWS_TEXT if not suite.is_c_test(name)}
+        return [name for name in vocabulary if name in self.c_tests], [self.cheapest(alone), self.cheapest(modules)]
+
+    def cheapest(self, names):
+        return varied(sorted(names, key=lambda name: (self.coverage.seconds[name], name)))
+
+    def of(self, fault):
+        """(C tests, Python cases)."""
+        if fault.file.startswith("templates/"):
+            c_tests, (alone, modules) = self.of_template(fault)
+            alone = within(alone, MOST_CASES // 2, self.coverage.seconds)
+            return c_tests, alone + within(modules, MOST_CASES - len(alone), self.coverage.seconds)
+        found = self.coverage.of_line(fault.file, fault.line)
+        if not found and str(fault.line) not in map(str, self.coverage.mapped.get(fault.file, [])):
+            found = self.coverage.of_file(fault.file)  # of a constant outside functions
+        c_tests = [name for name in found if name in self.c_tests and name not in TOO_LONG]
+        if fault.file.startswith("runtime/"):
+            c_tests += [name for name in THREADS if name in self.c_tests]
+        cases = varied([name for name in found if not suite.is_c_test(name)])
+        return (within(c_tests, MOST_C_TESTS, self.coverage.seconds), within(cases, MOST_CASES, self.coverage.seconds))

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: MIT
+"""A fault planted in a copy of the tree, and the tests that could catch it."""
+import os
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass
+
+from faults import suite
+
+BATCH = 4  # C tests that are linked at once: most faults are caught by the first
+
+
+@dataclass(slots=True)
+class Outcome:
+    verdict: str  # caught, survived, not built
+    by: str = ""  # the test that caught it, or why no test could
+    seconds: float = 0.0
+    tests: int = 0  # that were run
+
+
+class Tree:
+    """A copy of the files that git has or would take, with a build of its own that is not optimised."""
+
+    def __init__(self, root, place):
+        self.root, self.build = place / "tree", place / "tree" / "build"
+        self.make(root)
+
+    def make(self, root):
+        listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=root, check=True,
+                                capture_output=True, text=True).stdout.split("\0")
+        kept = set()
+        for name in filter(None, listed):
+            source, copy = root / name, self.root / name
+            kept.add(copy)
+            if not source.is_file() or source.is_symlink():
+                continue
+            if not copy.exists() or copy.read_bytes() != source.read_bytes():
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(source, copy)
+        venv = self.root / ".venv"
+        if not venv.exists():
+            venv.symlink_to((root / ".venv").resolve())
+        environment = {**os.environ, "CC": "clang-19"}
+        subprocess.run(["tools/build", "build", "-Doptimization=0", "-Dwerror=false"], cwd=self.root, check=True,
+                       env=environment)
+
+    def plant(self, fault):
+        path = self.root / fault.file
+        text = path.read_text()
+        assert text[fault.start:fault.start + len(fault.before)] == fault.before, f"{fault.file} has changed"
+        path.write_text(text[:fault.start] + fault.after + text[fault.start + len(fault.before):])
+        return text
+
+    def restore(self, fault, text):
+        (self.root / fault.file).write_text(text)
+
+
+def caught_by_c_tests(tree, described, names, coverage):
+    """The first test that fails, or `does not compile`; and how many ran."""
+    ran = 0
+    for first in range(0, len(names), BATCH):
+        batch = names[first:first + BATCH]
+        wanted = [target for name in batch for target in suite.targets(tree.build, described[name])]
+        built, said = suite.ninja(tree.build, wanted)
+        if not built:
+            return "does not compile: " + said[-1000:], ran
+        for name in batch:
+            ran += 1
+            status, said, _ = suite.run_c_test(tree.build, described[name], seconds=coverage.seconds.get(name, 20))
+            if status:
+                return f"{name}: exit {status}", ran
+    return None, ran
+
+
+def caught_by_cases(tree, cases, coverage):
+    built, said = suite.ninja(tree.build, suite.PYTHON_PROGRAMS)
+    if not built:
+        return "does not compile: " + said[-1000:], 0
+    seconds = sum(coverage.seconds[name] for name in cases)
+    status, said = suite.run_python_cases(tree.root, tree.build, cases, seconds)
+    if not status:
+        return None, len(cases)
+    failed = [line for line in said.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return (failed[0][:300] if failed else f"pytest: exit {status}: {said[-300:]}"), len(cases)
+
+
+def attempt(tree, fault, described, candidates):
+    c_tests, cases = candidates.of(fault)
+    if not c_tests and not cases:
+        return Outcome("survived", "no test runs this line")
+    start = time.monotonic()
+    text = tree.plant(fault)
+    try:
+        by, ran = caught_by_c_tests(tree, described, c_tests, candidates.coverage)
+        if not by and cases:
+            by, more = caught_by_cases(tree, cases, candidates.coverage)
+            ran += more
+    finally:
+        tree.restore(fault, text)
+    seconds = round(time.monotonic() - start, 1)
+    if by and by.startswith("does not compile"):
+        return Outcome("not built", by, seconds, ran)
+    return Outcome("caught" if by else "survived", by or "", seconds, ran)
