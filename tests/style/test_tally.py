@@ -70,7 +70,7 @@ def asked(*options):
 
 @pytest.mark.parametrize("options, said", [
     (["--quik"], "unknown option --quik; expected"),
-    (["--without=sse"], "unknown option --without=sse; expected --quick, --long or --op=NAME, --without=avx512"),
+    (["--without=sse"], "unknown option --without=sse; expected --quick, --long, --coverage or --op=NAME, --without=avx512"),
     (["--quick", "--without=avx2", "--long"], "--quick and --long exclude each other"),
     (["--op=Convolve"], "Convolve is none of the operators that tools/docs/operators.md lists"),
     (["--op=Conv", "--quick"], "--quick and --op exclude each other"),

@@ -13,7 +13,8 @@ PATTERN = re.compile(r"""
 """, re.DOTALL | re.MULTILINE | re.VERBOSE)
 
 # Calls whose arguments are for people: a fault there changes a message.
-DIAGNOSTICS = {"error_at", "fatal_at", "bug", "bug_at", "warn_at", "note_at", "remark_at", "static_assert", "_Static_assert"}
+DIAGNOSTICS = {"error_at", "fatal_at", "bug", "bug_at", "warn_at", "note_at", "graph_remark", "static_assert",
+               "_Static_assert"}
 
 
 @dataclass(slots=True)
