@@ -5,8 +5,8 @@ None is planted in what is said to people, in directives, in what the preprocess
 construction: the knobs of a template, which the specialiser overwrites; memory that is given back; checks of our own
 mistakes that never fail.
 """
+import collections
 import hashlib
-import random
 import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -39,8 +39,13 @@ KEYWORDS = {"return", "case", "sizeof", "else", "do", "goto", "if", "for", "whil
 HARMLESS = {"free", "arena_free", "munmap", "close", "fclose", "closedir", "assert", "prefetch", "vprefetch", "va_end"}
 
 
+def digest_of(*parts):
+    return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()
+
+
 @dataclass(slots=True)
 class Fault:
+    place: str  # a digest of the line and the kind: it stays what it is when other lines change
     file: str
     line: int
     kind: str
@@ -51,8 +56,7 @@ class Fault:
 
     @property
     def key(self):
-        told = f"{self.file}:{self.start}:{self.before}:{self.after}"
-        return hashlib.sha256(told.encode()).hexdigest()[:12]
+        return digest_of(self.place, self.after)[:12]
 
     def as_dict(self):
         return {"key": self.key, **asdict(self)}
@@ -64,13 +68,17 @@ class Places:
     def __init__(self, name, text):
         self.name, self.text, self.tokens, self.places = name, text, tokens_of(text), []
         self.is_template = name.startswith("templates/")
+        self.lines, self.seen = text.splitlines(), collections.Counter()
         for index, token in enumerate(self.tokens[1:-1], 1):
             if not token.said and token.where != "data" and not (self.is_template and token.where == "enum"):
                 self.look(index, token)
 
     def add(self, kind, first, last, *replacements):
         before = self.text[first.start:last.end]
-        self.places.append([Fault(self.name, first.line, kind, first.start, before, after, first.where)
+        same = (self.name, self.lines[first.line - 1].strip(), kind, before)
+        self.seen[same] += 1
+        place = digest_of(*same, self.seen[same])
+        self.places.append([Fault(place, self.name, first.line, kind, first.start, before, after, first.where)
                             for after in replacements])
 
     def look(self, index, token):
@@ -172,10 +180,8 @@ def files_of(root, group):
 def drawn(root, seed, group, allowed):
     """Yields the group's faults in the order of the seed, one of a place. allowed(fault): whether it may be planted."""
     places = [place for name in files_of(root, group) for place in Places(name, (Path(root) / name).read_text()).places]
-    generator = random.Random(f"{seed} {group}")
-    generator.shuffle(places)
-    for place in places:
-        fault = generator.choice(place)
+    for place in sorted(places, key=lambda place: digest_of(seed, place[0].place)):
+        fault = place[int(digest_of(seed, "which", place[0].place), 16) % len(place)]
         if allowed(fault):
             yield fault
 
