@@ -83,10 +83,49 @@ def test_a_rare_model_is_refused(rnncc, tmp_path, name):
     refused(rnncc, tmp_path, write(tmp_path, model()), code, "model.onnx", words)
 
 
+def field(number, data):
+    """A field of ONNX's encoding that has a length."""
+    return bytes([number << 3 | 2, len(data)]) + data
+
+
+def test_a_list_of_numbers_that_is_cut_off_is_refused(rnncc, tmp_path):
+    """Axes of a constant, packed: the last byte says that another follows."""
+    opset = field(8, b"\x10\x11")
+    path = tmp_path / "model.onnx"
+    path.write_bytes(b"\x08\x08" + field(7, field(5, field(1, b"\xff"))) + opset)
+    refused(rnncc, tmp_path, path, 2, "model.onnx")
+
+
+def lstm_with_weights_as_inputs(tmp_path):
+    node = helper.make_node("LSTM", ["x", "w", "r"], ["", "y"], "cell", hidden_size=2)
+    return write(tmp_path, model_of([node], {"x": (F32, [3, 1, 4]), "w": (F32, [1, 8, 4]), "r": (F32, [1, 8, 2])},
+                                    {"y": (F32, None)}))
+
+
+@pytest.mark.parametrize("precision, words", [("int8", "precision int8 needs a constant W and R"),
+                                              ("int8-dynamic", "precision int8-dynamic needs a constant W")])
+def test_a_precision_that_a_named_layer_cannot_have_is_refused(rnncc, tmp_path, precision, words):
+    model = lstm_with_weights_as_inputs(tmp_path)
+    done = rnncc(model, "-o", tmp_path / "out.so", f"--precision=cell={precision}")
+    assert done.returncode == 3 and words in done.stderr, done.stderr
+
+
+def test_samples_that_are_no_multiple_of_a_dim_are_refused(rnncc, tmp_path):
+    model = small_model()
+    model["dims"]["T"] = {"min": 2, "opt": 4, "max": 8, "multiple": 2}
+    model["constants"]["c"] = {"dtype": "f32", "shape": [3, 2], "data": [1, 2, 3, 4, 5, 6]}
+    model["nodes"][0]["op"] = "MatMul"
+    (tmp_path / "model.json").write_text(json.dumps(model))
+    numpy.save(tmp_path / "x.npy", numpy.ones((3, 3), numpy.float32))
+    done = rnncc("quantize", tmp_path / "model.json", f"--data={tmp_path}/x.npy", "-o", tmp_path / "out.json")
+    assert done.returncode == 2 and "input x has T = 3, which is no multiple of 2" in done.stderr, done.stderr
+
+
 OPTIONS = {
     "a frozen value of ragged lists": (["--freeze=x=[[1,2,3],[1,2]]"], 2, "a list of 2 where others of its depth have 3"),
     "a state that takes the only output": (["--state=x=y"], 2, "--state: no output is left; a module needs one"),
-    "a target that this machine does not run": (["tune", "--target=aarch64-linux-gnu"], 3, "this machine cannot run aarch64"),
+    "a target that this machine does not run": (["tune", "--target=aarch64-linux-gnu"], 3,
+                                                "this machine cannot run aarch64"),
 }
 
 

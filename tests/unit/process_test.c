@@ -7,11 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "arena_fixture.h"
+#include "outcome.h"
 #include "support/files.h"
 #include "support/process.h"
 
@@ -148,6 +150,28 @@ static void a_function_is_killed_with_the_programs_that_it_runs(void **state) {
   temporary_remove(folder);
 }
 
+static void a_function_in_a_folder_that_is_not_there_says_so(void **state) {
+  (void)state;
+  ExitCode code = EXIT_OK;
+  Process process = {.body = say_and_stop, .argument = &code, .folder = "/no such folder"};
+  assert_false(process_run_all(arena, &process, 1, 1, 10));
+  assert_int_equal(process.status, EXIT_ENVIRONMENT);
+  assert_non_null(strstr(process.output, "/no such folder: error: cannot work there: No such file or directory"));
+}
+
+static void run_without_descriptors(void *unused) {
+  (void)unused;
+  const char *const argv[] = {"true", NULL};
+  setrlimit(RLIMIT_NOFILE, &(struct rlimit){3, 3});
+  run_one(argv, 10);
+}
+
+static void without_descriptors_the_reason_is_told(void **state) {
+  (void)state;
+  Outcome outcome = outcome_of(run_without_descriptors, NULL);
+  expect_outcome(&outcome, EXIT_ENVIRONMENT, "cannot make a pipe: Too many open files", NULL);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(output_and_status_arrive),
@@ -159,6 +183,8 @@ int main(void) {
       cmocka_unit_test(all_run_although_few_at_a_time),
       cmocka_unit_test(a_function_runs_in_a_process_of_its_own),
       cmocka_unit_test(a_function_is_killed_with_the_programs_that_it_runs),
+      cmocka_unit_test(a_function_in_a_folder_that_is_not_there_says_so),
+      cmocka_unit_test(without_descriptors_the_reason_is_told),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
 }

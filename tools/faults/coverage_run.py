@@ -12,9 +12,10 @@ from faults import profiles, suite
 # Sweeps over kernels and schedules run the same code again and again.
 PYTHON_TESTS = [
     ["tests/robustness", "--ignore=tests/robustness/test_setup.py", "--ignore=tests/robustness/test_faults.py",
-     "tests/graphs/test_reference_onnx.py", "tests/modules/test_quantize_input.py", "tests/modules/test_bundle_verbs.py",
+     "tests/graphs/test_reference_onnx.py", "tests/graphs/test_sequences_onnx.py", "tests/graphs/test_contrib_onnx.py",
+     "tests/modules/test_quantize_input.py", "tests/modules/test_bundle.py", "tests/modules/test_bundle_verbs.py",
      "tests/modules/test_targets.py", "tests/modules/test_schedules.py", "tests/modules/test_calibrate.py",
-     "tests/modules/test_command_line.py", "tests/modules/test_tune_runner.py"],
+     "tests/modules/test_command_line.py", "tests/modules/test_tune_runner.py", "tests/modules/test_names_there.py"],
     ["--quick", "tests/graphs", "tests/kernels", "tests/modules"],
 ]
 SECONDS = 60  # most C tests take less than one
