@@ -145,7 +145,7 @@ def inline_constant(array):
 def onnx_attributes(node):
     attributes = {key: value.onnx(onnx_attributes) if hasattr(value, "onnx") else value
                   for key, value in node["attributes"].items()}
-    for name in {"to", "output_dtype", "precision"} & set(attributes):
+    for name in {"to", "dtype", "output_dtype", "precision"} & set(attributes):
         attributes[name] = TYPES[attributes[name]][1]
     return attributes
 

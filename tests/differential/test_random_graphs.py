@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: MIT
+"""Random graphs of all operators compute what they should, compiled: compared with the reference interpreter, and that
+with ONNX Runtime, on every instruction set, however schedules are forced, with the same bits on any number of threads.
+A graph that fails shrinks to a small one, which the failure shows with the command that repeats it."""
+import re
+
+import numpy
+import pytest
+
+from conftest import ROOT
+from differential import plans, report
+from differential.check import Checker, Finding, differences, side_by_side
+from differential.grow import DUE, random_case
+from differential.shrink import shrunk
+from support.amount import long_tests
+from support.emitted import run_by
+from support.machine import need_target
+from support.op_rows import op_rows
+
+SEED = 1
+GRAPHS = 50  # that are compiled together
+GROUPS = 400 if long_tests() else 40
+OPTIMISED = set(range(GROUPS)) if long_tests() else {0}
+FOREIGN = {"aarch64-linux-gnu": 3 if long_tests() else 1, "riscv64-linux-gnu+rvv128": 1 if long_tests() else 0}
+# Each draw is another one in each run, so a second run is not the first: tests/graphs/test_random.py. What the loops of
+# LinearAttention compute: tests/graphs/test_attention.py.
+# Of training: tests/graphs/test_gradients.py. A search whose body is a network: tests/graphs/test_beam_search.py.
+LEFT_OUT = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "LinearAttention",
+            "BeamSearch"}
+TRAINED = ("Training", "Gradient")  # ends of names
+
+
+def group_of(number, size=GRAPHS, seed=SEED, **how):
+    return [random_case(seed, number * size + k, prefix=f"g{k}_", **how) for k in range(size)]
+
+
+@pytest.mark.parametrize("number", range(GROUPS))
+def test_random_graphs_compute_what_they_should(tmp_path, number):
+    plan = plans.plan(number)
+    need_target(f"--target={plan.target}")
+    checker = Checker(tmp_path, optimised=number in OPTIMISED)
+    found = checker.check(group_of(number, winograd=plan.winograd), *plan.words)
+    assert not found, "\n".join(report.told(finding, checker, report.command(SEED, number, GRAPHS)) for finding in found[:1])
+    assert checker.counts["compiled"] >= 0.9 * GRAPHS and checker.counts["by the peer"] >= 0.5 * GRAPHS, checker.counts
+
+
+@pytest.mark.parametrize("target, number", [(target, number) for target, count in FOREIGN.items() for number in range(count)])
+def test_random_graphs_on_other_architectures(rnnrun_of, tmp_path, target, number):
+    """One run of each, on two threads. qemu-riscv64 ends with an assertion of its own in large kernels that are not
+    optimised."""
+    rnnrun = rnnrun_of(target)
+    checker = Checker(tmp_path, optimised="riscv" in target)
+    cases = group_of(1000 + number, 40)
+    known = [(case, expected) for case in cases if (expected := checker.expected(case)) and not isinstance(expected, Finding)]
+    assert len(known) >= 0.9 * len(cases)
+    module = tmp_path / "module.so"
+    done = checker.compile(side_by_side([case for case, _ in known]).write(tmp_path), module, (f"--target={target}", plans.EXACT))
+    assert done.returncode == 0, done.stderr
+    feeds = {name: array for case, _ in known for name, array in case.feeds[0].items()}
+    due = {name: expected[0][name] for case, expected in known for name in case.errors}
+    got = run_by(rnnrun, module, feeds, due, tmp_path)
+    for case, expected in known:
+        assert not differences(got, expected[0], case.errors), case.seed
+
+
+def test_every_operator_occurs():
+    """In the graphs that are made by default, but for those of which no two runs can be compared."""
+    used = set().union(*(random_case(SEED, number).graph.used for number in range(len(DUE))))
+    assert not used & LEFT_OUT
+    missing = {op for op in op_rows(ROOT) if not op.endswith(TRAINED)} - used - LEFT_OUT
+    assert not missing, "add a maker, see tests/differential/elementwise.py"
+
+
+def test_a_graph_is_the_same_for_the_same_seed(tmp_path):
+    def written(folder):
+        folder.mkdir()
+        return [random_case(SEED, k).model.write(folder).read_text() for k in range(20)]
+    assert written(tmp_path / "a") == written(tmp_path / "b")
+
+
+class Mistaken(Checker):
+    """Its compiler takes the larger for the smaller."""
+
+    def compile(self, model, module, options):
+        model.write_text(re.sub(r'"op": "Min"', '"op": "Max"', model.read_text()))
+        return super().compile(model, module, options)
+
+
+def test_a_wrong_kernel_is_found_and_shrinks_to_one_node(tmp_path):
+    checker = Mistaken(tmp_path)
+    number = DUE.index("Min")
+    found = checker.check([random_case(SEED, number + k * len(DUE), prefix=f"g{k}_") for k in range(4)], plans.EXACT)
+    assert found and found[0].against == "reference"
+    small = shrunk(found[0], checker).case
+    assert [node["op"] for node in small.model.nodes] == ["Min"]
+    assert max(array.size for array in small.feeds[0].values()) <= 4
+    said = report.told(found[0], checker, report.command(SEED, 0, GRAPHS))
+    assert "= Min(" in said and "tools/fuzz --differential" in said
+
+
+def test_an_internal_error_shrinks_to_its_node(tmp_path):
+    class Refusing(Checker):
+        def compile(self, model, module, options):
+            done = super().compile(model, module, options)
+            if '"op": "Trilu"' in model.read_text():
+                done.returncode, done.stderr = 70, "rnncc: internal error: n7 (Trilu)"
+            return done
+
+    checker = Refusing(tmp_path)
+    cases = [random_case(SEED, DUE.index(op), prefix=f"g{k}_") for k, op in enumerate(("Abs", "Trilu", "Max"))]
+    found = checker.check(cases, plans.EXACT)
+    assert [finding.case.seed for finding in found] == [cases[1].seed] and found[0].against == "compiler"
+    assert [node["op"] for node in shrunk(found[0], checker).case.model.nodes] == ["Trilu"]
+
+
+@pytest.mark.parametrize("got, bound, same", [([1, 2], (0, 0), True), ([1, 2.001], (0, 0), False), ([1, 2.001], (0.01, 0), True),
+                                              ([1, numpy.nan], (1, 1), False), ([numpy.inf, 2], (1, 1), False), ([1, 2.1], (0, 0.1), True)])
+def test_bounds_are_absolute_or_relative_to_the_largest(got, bound, same):
+    expected = {"y": numpy.array([1, 2], numpy.float32)}
+    assert (differences({"y": numpy.array(got, numpy.float32)}, expected, {"y": bound}) is None) == same

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT
+"""Random graphs whose C is built with sanitizers: they touch no memory but their own, do nothing that C leaves undefined,
+read nothing that they have not written, and no two of their threads race. Their C compiles by gcc and clang without a
+warning."""
+import os
+import re
+import subprocess
+
+import numpy
+import pytest
+
+from differential import plans
+from differential.check import Checker, Finding, feeds_of, side_by_side
+from differential.grow import random_case
+from modules.test_sanitized_modules import CLANG, sanitizers  # noqa: F401 (a fixture)
+from support.amount import long_tests
+from support.watched import SEEN, ended, watched_module, watching_rnnrun
+
+pytestmark = pytest.mark.unsanitized  # the modules have them
+
+SEED = 3
+GRAPHS = 25
+GROUPS = 12 if long_tests() else 1
+STRICT = ["-Wall", "-Wextra", "-Werror"]
+
+
+def emitted(folder, number, *options, graphs=GRAPHS, winograd=False):
+    """The C of a group of graphs that the reference or ONNX Runtime can run, and rnnrun's words to feed it."""
+    checker = Checker(folder)
+    cases = [random_case(SEED, number * GRAPHS + k, prefix=f"g{k}_", winograd=winograd) for k in range(graphs)]
+    cases = [case for case in cases if (expected := checker.expected(case)) and not isinstance(expected, Finding)]
+    assert len(cases) >= 0.8 * graphs
+    done = checker.compile(side_by_side(cases).write(folder), folder / "c", ("--emit=c", "--threads=4", *options))
+    assert done.returncode == 0, done.stderr
+    words = []
+    for name, array in feeds_of(cases, 0).items():
+        numpy.save(folder / f"{name}.npy", array)
+        words += ["--input", f"{name}=@{folder}/{name}.npy"]
+    return folder / "c", words
+
+
+@pytest.mark.parametrize("number", range(GROUPS))
+def test_no_memory_but_their_own(sanitizers, rnnrun, tmp_path, number):  # noqa: F811
+    folder, words = emitted(tmp_path, number, f"--target={plans.TARGETS[number % 2]}", winograd=True)
+    subprocess.run(["make", "-s", "-j2", f"CC={CLANG}"], cwd=folder, check=True)
+    for threads in 1, 3:
+        done = rnnrun("run", folder / "module.so", "--threads", threads, *words, env=sanitizers)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module", params=["thread", "memory"])
+def watching(request, tmp_path_factory):
+    return request.param, watching_rnnrun(tmp_path_factory.mktemp("watched"), request.param)
+
+
+# Of accesses of up to 16 bytes, as ThreadSanitizer sees them.
+NARROW = "--target=x86-64"
+
+
+@pytest.mark.parametrize("number", range(100, 100 + GROUPS))
+def test_no_race_and_nothing_read_that_was_not_written(watching, tmp_path, number):
+    sanitizer, program = watching
+    folder, words = emitted(tmp_path, number, NARROW, winograd=True)
+    (status, said), = ended(program, sanitizer, watched_module(folder, sanitizer, "-O1"), words)
+    assert status == 0, said
+
+
+def test_a_value_that_is_not_written_is_seen(tmp_path):
+    """The first kernel of the schedule is left out."""
+    program = watching_rnnrun(tmp_path, "memory")
+    folder, words = emitted(tmp_path, 200, NARROW, graphs=5)
+    text = (folder / "network.c").read_text()
+    without, count = re.subn(r"\n  k0\w*\(team[^;]*;", "\n  ;", text)
+    assert count
+    (folder / "network.c").write_text(without)
+    (status, said), = ended(program, "memory", watched_module(folder, "memory", "-O1"), words)
+    assert status == SEEN["memory"] and "use-of-uninitialized-value" in said, said
+
+
+@pytest.mark.parametrize("number", range(300, 300 + GROUPS))
+@pytest.mark.parametrize("compiler", ["gcc", "clang-19"])
+def test_their_c_compiles_without_a_warning(tmp_path, compiler, number):
+    """Of the runtime, optimised, too."""
+    target = plans.TARGETS[number % 3]
+    folder, _ = emitted(tmp_path, number, f"--target={target}", winograd=True)
+    text = (folder / "Makefile").read_text()
+    for source, name, level in (("network.c", "KERNEL_FLAGS", "-O0"), ("runtime.c", "RUNTIME_FLAGS", "-O2")):
+        flags = re.search(f"^{name} = (.*)$", text, re.M)[1].split()
+        done = subprocess.run([compiler, *flags, *STRICT, level, "-I.", "-c", source, "-o", os.devnull], cwd=folder, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, ""), done.stderr
