@@ -8,6 +8,7 @@ import pytest
 
 from kernels.test_detection_kernels import suppression
 from support.bodies import Body
+from support.hard_networks import control, convolutional, recurrent
 from support.model_builder import Model
 from support.watched import SEEN, ended, watched_module, watching_rnnrun
 
@@ -72,8 +73,9 @@ def statuses(watching, folder, feeds):
 NARROW = ["--target=x86-64"] if platform.machine() == "x86_64" else []
 
 
-@pytest.mark.parametrize("build, options", [(detection, []), (best_of_rows, []), (loops_of_computed_length, NARROW),
-                                            (layers_of_integers, [*NARROW, "--rnn=workers=4"])])
+@pytest.mark.parametrize("build, options", [
+    (detection, []), (best_of_rows, []), (loops_of_computed_length, NARROW), (layers_of_integers, [*NARROW, "--rnn=workers=4"]),
+    (recurrent, [*NARROW, "--rnn=workers=4"]), (convolutional, NARROW), (control, NARROW)])
 def test_no_two_threads_race(rnncc, watching, tmp_path, build, options):
     model, feeds = build()
     done = rnncc(model.write(tmp_path), "--emit=c", "-o", tmp_path / "c", "--threads=4", *options)

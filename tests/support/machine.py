@@ -5,6 +5,7 @@ that tools/tally can count skips by reason.
 $RNNCC_CPU_WITHOUT=avx512, avx2 or sse42 says that this CPU counts as one without it and those that need it. rnncc and the C tests read it themselves;
 modules that the tests compile check the CPU by a modified runtime (lesser_data), and peers have variables (PEERS).
 """
+import contextlib
 import functools
 import importlib.util
 import os
@@ -100,6 +101,27 @@ def need_own_mounts():
     if not own_mounts():
         pytest.skip("this machine lets nobody mount")
     return own_mounts()
+
+
+@contextlib.contextmanager
+def need_quota(microseconds, of):
+    """A control group that may run so long in each such period: the file that a process writes its number to, to join."""
+    for parent, limits in ((Path("/sys/fs/cgroup"), {"cpu.max": f"{microseconds} {of}"}),
+                           (Path("/sys/fs/cgroup/cpu"), {"cpu.cfs_period_us": f"{of}", "cpu.cfs_quota_us": f"{microseconds}"})):
+        group = parent / f"rnncc-test-{os.getpid()}"
+        try:
+            group.mkdir()
+        except OSError:
+            continue
+        try:
+            if all((group / name).exists() for name in limits):
+                for name, text in limits.items():
+                    (group / name).write_text(text)
+                yield group / "cgroup.procs"
+                return
+        finally:
+            group.rmdir()
+    pytest.skip("this machine lets nobody make control groups")
 
 
 def need_package(name):
