@@ -157,8 +157,8 @@ static int read_input(FILE *stream, Request *request, RequestInput *input) {
 
 static int read_last_line(FILE *stream, Request *request) {
   char line[sizeof LAST_LINE] = "";
-  fread(line, 1, sizeof LAST_LINE - 1, stream);
-  return strcmp(line, LAST_LINE) == 0 ? 1 : refuse(request, "the last line is missing: the lengths are wrong");
+  size_t count = fread(line, 1, sizeof LAST_LINE - 1, stream);
+  return count && strcmp(line, LAST_LINE) == 0 ? 1 : refuse(request, "the last line is missing: the lengths are wrong");
 }
 
 int request_read(FILE *stream, Request *request) {
