@@ -93,9 +93,10 @@ static void mark_reached(Pass *pass) {
   }
 }
 
-/* A trained weight: a constant of the model, with axes, that the loss depends on and whose name is chosen. */
+/* A trained weight: a constant that the model declares, with axes, that the loss depends on and whose name is chosen.
+ */
 static bool is_parameter(const Pass *pass, const Value *value) {
-  if (!value->data || value->dtype != RNNCC_F32 || !pass->reached[value->id]) return false;
+  if (!value->is_weight || !value->data || value->dtype != RNNCC_F32 || !pass->reached[value->id]) return false;
   return value->rank > 0 && value_count(value) > 0 && training_takes(&pass->graph->config->training, value->name);
 }
 

@@ -56,8 +56,9 @@ struct Value {
 
   Node *producer; /* NULL for inputs, states and constants */
   int producer_output;
-  bool is_input; /* of the graph; a state's input too */
-  bool refused;  /* a front end has told an error about it, or its node was not made; rank is -1 */
+  bool is_input;  /* of the graph; a state's input too */
+  bool is_weight; /* a constant that the model file declares as one, which no node made */
+  bool refused;   /* a front end has told an error about it, or its node was not made; rank is -1 */
 
   const NarrowWeights *narrow; /* of weights: what its numbers stand for, ir/narrow.h; or NULL */
   const void *data;            /* constant: row-major, little-endian, sizeof dtype * product of shape; else NULL */

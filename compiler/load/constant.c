@@ -149,6 +149,7 @@ Value *constant_value(Graph *graph, const Constant *constant) {
                    .dtype = constant->dtype,
                    .rank = constant->rank,
                    .data = constant->data,
+                   .is_weight = constant->is_weight,
                    .where = constant->where};
   value->shape = ARENA_ARRAY(graph->arena, const Dim *, constant->rank);
   for (int axis = 0; axis < constant->rank; axis++) value->shape[axis] = dim_const(graph->dims, constant->shape[axis]);

@@ -15,6 +15,7 @@ typedef struct Constant {
   size_t count;     /* elements */
   const void *data; /* row-major, aligned to its element */
   Location where;
+  bool is_weight; /* as of Value */
 } Constant;
 
 /* `{"dtype": "i64", "shape": [2], "data": [0, 1]}`. False after an error. */

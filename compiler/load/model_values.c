@@ -162,7 +162,10 @@ Value *read_value(ModelReader *reader, Json json) {
              name_hint(&reader->names, text));
     return NULL;
   }
-  if (!name->value && name->constant) name->value = constant_value(reader->graph, name->constant);
+  if (!name->value && name->constant) {
+    name->value = constant_value(reader->graph, name->constant);
+    if (name->value) name->value->is_weight = true;
+  }
   if (!name->value) name->constant = NULL; /* reports its error once */
   return name->value;
 }

@@ -20,6 +20,7 @@ static void declare_constant(OnnxReader *reader, Scope *scope, const Onnx__Tenso
   Location where = place(reader, name);
   Constant *constant = ARENA_NEW(reader->arena, Constant);
   bool good = onnx_read_tensor(reader, proto, onnx_scoped(reader, scope, name), where, constant);
+  constant->is_weight = true;
   Name *declared = name_declare(&scope->names, name, where);
   if (declared && good) declared->constant = constant;
 }
