@@ -39,8 +39,8 @@ bool op_is_layer_gradient(OpKind op);
 
 /* What S, the last output of RNNTraining, ..., has for a step, a sample and a unit: the gates as activated, in ONNX's
  * order; then of LSTM the cell state; of GRU the reset gate times the hidden state before, or with linear_before_reset
- * the product that the reset gate multiplies, its bias included. Zeros beyond a sample's length. Indexed by time, as Y;
- * S is [T, D, B, n*H] in both layouts. */
+ * the product that the reset gate multiplies, its bias included. Zeros beyond a sample's length. S is
+ * [T, B, D, n*H], or of layout 1 [B, T, D, n*H]. */
 static inline int cell_saved(const CellKind *kind) { return kind->gates > 1 ? kind->gates + 1 : 1; }
 
 /* Inputs of RNNGradient, ... behind those of the layer, of which there are so many. */

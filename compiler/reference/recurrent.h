@@ -29,7 +29,8 @@ int64_t sequence_length(const Network *net, int64_t batch);
 int64_t step_time(const Network *net, int64_t d, int64_t length, int64_t step);
 
 /* Offsets of a row: of a state, [D, B, H], or [B, D, H] where the batch comes first; of Y, [T, D, B, H] or
- * [B, T, D, H]; of S, [T, D, B, n*H]; of X, [T, B, I] or [B, T, I]. */
+ * [B, T, D, H]; of S, [T, B, D, n*H] or
+ * [B, T, D, n*H]; of X, [T, B, I] or [B, T, I]. */
 int64_t state_row(const Network *net, int64_t d, int64_t batch);
 int64_t output_row(const Network *net, int64_t d, int64_t batch, int64_t t);
 int64_t saved_row(const Network *net, int64_t d, int64_t batch, int64_t t);

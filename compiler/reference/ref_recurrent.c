@@ -175,7 +175,8 @@ int64_t output_row(const Network *net, int64_t d, int64_t batch, int64_t t) {
 }
 
 int64_t saved_row(const Network *net, int64_t d, int64_t batch, int64_t t) {
-  return ((t * net->directions + d) * net->B + batch) * cell_saved(net->cell) * net->H;
+  int64_t step = net->batch_first ? batch * net->T + t : t * net->B + batch;
+  return (step * net->directions + d) * cell_saved(net->cell) * net->H;
 }
 
 int64_t input_row(const Network *net, int64_t batch, int64_t t) {

@@ -4,7 +4,8 @@
  *   layout 0: X [T, B, I], h0 [D, B, H], Y [T, D, B, H], Y_h [D, B, H]
  *   layout 1: X [B, T, I], h0 [B, D, H], Y [B, T, D, H], Y_h [B, D, H]
  *   W [D, G*H, I], R [D, G*H, H], bias [D, 2*G*H], lengths [B], P [D, 3*H]
- * Those that save for their gradients, and the gradients, also: S [T, D, B, n*H] (ir/cell.h) in both layouts.
+ * Those that save for their gradients, and the gradients, also: S [T, B, D, n*H] (ir/cell.h), or of
+ * layout 1 [B, T, D, n*H].
  */
 #include <string.h>
 
@@ -125,11 +126,12 @@ static Results results_of(Graph *graph, const CellKind *cell, const Extents *e) 
   const Dim *n = dim_const(graph->dims, cell_saved(cell));
   Results r = {.y = {e->T, e->D, e->B, e->H},
                .state = {e->D, e->B, e->H},
-               .saved = {e->T, e->D, e->B, dim_mul(graph->dims, n, e->H)}};
+               .saved = {e->T, e->B, e->D, dim_mul(graph->dims, n, e->H)}};
   if (!e->batch_first) return r;
   const Dim *y[] = {e->B, e->T, e->D, e->H}, *state[] = {e->B, e->D, e->H};
   memcpy(r.y, y, sizeof y);
   memcpy(r.state, state, sizeof state);
+  r.saved[0] = e->B, r.saved[1] = e->T;
   return r;
 }
 
@@ -141,6 +143,8 @@ bool shape_rnn(Graph *graph, Node *node) {
   set_shape(graph, node, 0, 4, r.y);
   for (int output = 1; output < node->n_outputs && output <= cell->states; output++)
     set_shape(graph, node, output, 3, r.state);
+  if (op_is_layer_training(node->op->kind) && !node_output(node, 1 + cell->states))
+    return shape_error(node, "output %d, S, is absent", 1 + cell->states);
   return node->n_outputs <= 1 + cell->states || set_shape(graph, node, 1 + cell->states, 4, r.saved);
 }
 
@@ -151,7 +155,7 @@ bool shape_rnn_gradient(Graph *graph, Node *node) {
   Results r = results_of(graph, cell, &e);
   int own = layer_inputs(cell);
   bool good = check_shape(graph, node, own + GRADIENT_Y, 4, r.y, "Y");
-  good &= check_shape(graph, node, own + GRADIENT_S, 4, r.saved, "S, [steps, directions, batch, n*hidden_size]");
+  good &= check_shape(graph, node, own + GRADIENT_S, 4, r.saved, "S, what its layer saved");
   good &= check_shape(graph, node, own + GRADIENT_DY, 4, r.y, "the gradient of Y");
   good &= check_shape(graph, node, own + GRADIENT_DY_H, 3, r.state, "the gradient of Y_h");
   good &= check_shape(graph, node, own + GRADIENT_DY_C, 3, r.state, "the gradient of Y_c");

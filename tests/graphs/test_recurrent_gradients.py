@@ -5,7 +5,11 @@ import numpy as np
 import pytest
 
 from support.amount import some
+from support.emitted import run_by
+from support.module import Module
+from support.recurrent import OUTPUTS
 from support.recurrent_gradients import Trained, check_gradients, model_of_training, training_configuration
+from support.recurrent_groups import GROUP, in_groups, is_optimised
 from support.refusal import refused
 
 CONFIGURATIONS = [training_configuration(seed) for seed in some(range(300), 60)]
@@ -14,6 +18,43 @@ CONFIGURATIONS = [training_configuration(seed) for seed in some(range(300), 60)]
 def extents_of(configuration):
     rng = np.random.default_rng([2029, configuration.seed])
     return int(rng.integers(1, 10)), int(rng.integers(1, 7))
+
+
+def fixed_of(group):
+    """T and B of a group's runs, which in half of the groups are known at compile time."""
+    T, B = extents_of(group[0])
+    return T, B, group[0].seed // GROUP % 2 == 0
+
+
+def compiled(group, compile, tmp_path, *options):
+    T, B, fixed = fixed_of(group)
+    model = model_of_training(group, *((T, B) if fixed else ()), constants=group[0].seed // GROUP % 4 == 3)
+    return model, compile(model.write(tmp_path), *options, optimised=is_optimised(group))
+
+
+def feeds_of(group, model, T, B):
+    given = {i["name"] for i in model.inputs}
+    named = {name: array for c in group for name, array in c.named(c.to_layout(c.all_feeds(T, B))).items()}
+    return {name: array for name, array in named.items() if name in given}
+
+
+RUNS = {}
+
+
+def outputs_of(group, model, path, threads=2):
+    key = path, threads
+    if key not in RUNS:
+        T, B, _ = fixed_of(group)
+        with Module(path) as module, module.context(threads) as context:
+            RUNS[key] = context.run(feeds_of(group, model, T, B))
+    return RUNS[key]
+
+
+def check_target(configuration, group, compile, tmp_path, *options):
+    model, path = compiled(group, compile, tmp_path, *options)
+    T, B, _ = fixed_of(group)
+    got = configuration.from_layout(configuration.own(outputs_of(group, model, path)))
+    check_gradients(configuration, configuration.all_feeds(T, B), got)
 
 
 @pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=lambda c: f"{c.seed}-{c.name}")
@@ -45,5 +86,83 @@ def test_what_has_no_gradient_is_named(rnncc, tmp_path, op, fields, code, words)
     saved = model.nodes[0]["outputs"]
     model.nodes, model.outputs = model.nodes[1:], model.nodes[1]["outputs"][:1]
     model.input(saved[0], "f32", ["T", 1, "B", 2])
-    model.input(saved[-1], "f32", ["T", 1, "B", {"RNN": 2, "GRU": 8, "LSTM": 10}[op]])
+    model.input(saved[-1], "f32", ["T", "B", 1, {"RNN": 2, "GRU": 8, "LSTM": 10}[op]])
     refused(rnncc, tmp_path, model.write(tmp_path), code, f"{gradient}: {words}")
+
+
+@in_groups(some(CONFIGURATIONS, 3 * GROUP))
+def test_kernels_agree_with_central_differences(configuration, group, compile, tmp_path):
+    check_target(configuration, group, compile, tmp_path)
+
+
+@in_groups(CONFIGURATIONS[GROUP:some(range(6), 2)[-1] * GROUP + GROUP])
+def test_avx2_computes_the_same(configuration, group, compile, tmp_path):
+    check_target(configuration, group, compile, tmp_path, "--target=x86-64-v3")
+
+
+@in_groups(CONFIGURATIONS[:some(range(6), 1)[-1] * GROUP + GROUP])
+def test_plain_c_computes_the_same(configuration, group, compile, tmp_path):
+    check_target(configuration, group, compile, tmp_path, "--target=x86-64")
+
+
+@in_groups(CONFIGURATIONS[2 * GROUP:some(range(6), 3)[-1] * GROUP + GROUP])
+def test_neon_under_qemu_computes_the_same(configuration, group, compile, aarch64_rnnrun, tmp_path):
+    model, path = compiled(group, compile, tmp_path, "--target=aarch64-linux-gnu")
+    T, B, _ = fixed_of(group)
+    key = path, "qemu"
+    if key not in RUNS:
+        RUNS[key] = run_by(aarch64_rnnrun, path, feeds_of(group, model, T, B), model.outputs, tmp_path)
+    check_gradients(configuration, configuration.all_feeds(T, B), configuration.from_layout(configuration.own(RUNS[key])))
+
+
+@in_groups(some(CONFIGURATIONS, 3 * GROUP))
+def test_thread_counts_are_bit_identical(configuration, group, compile, tmp_path):
+    model, path = compiled(group, compile, tmp_path)
+    one, *others = [configuration.own(outputs_of(group, model, path, threads)) for threads in (1, 2, 3, 8)]
+    assert any(name.startswith("d") for name in one)
+    for name in one:
+        for other in others:
+            assert np.array_equal(one[name].view(np.uint32), other[name].view(np.uint32)), name
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+def test_what_stands_beyond_a_length_changes_nothing(op, compile, tmp_path):
+    """Not even NaN, in X and in what comes back."""
+    configuration = Trained(op=op, I=5, H=18, direction="bidirectional", lengths=True, h0=True, outputs=OUTPUTS[op])
+    model = model_of_training([configuration], 6, 3)
+    feeds = configuration.all_feeds(6, 3)
+    feeds["lengths"] = np.array([6, 2, 0], np.int32)
+    garbage = dict(feeds, x=feeds["x"].copy(), gY=feeds["gY"].copy())
+    for sample, length in enumerate(feeds["lengths"]):
+        garbage["x"][length:, sample] = garbage["gY"][length:, :, sample] = np.nan
+    path = compile(model.write(tmp_path))
+    with Module(path) as module, module.context(2) as context:
+        clean, dirty = context.run(configuration.named(feeds)), context.run(configuration.named(garbage))
+    for name in clean:
+        assert np.array_equal(clean[name], dirty[name]), name
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+def test_a_layer_that_is_trained_needs_a_place_to_save(rnncc, tmp_path, op):
+    model = model_of_training([Trained(op=op, I=3, H=2)])
+    model.nodes, y = model.nodes[:1], model.nodes[0]["outputs"][0]
+    model.nodes[0]["outputs"], model.outputs = [y], [y]
+    refused(rnncc, tmp_path, model.write(tmp_path), 2, f"{OPERATORS[op][0]}: output", "S, is absent")
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+def test_gradients_that_nobody_reads_change_no_other(op, compile, tmp_path):
+    """Each alone has the bits that it has among all."""
+    configuration = Trained(op=op, I=7, H=20, direction="bidirectional", h0=True, outputs=("Y",))
+    feeds, whole = configuration.named(configuration.all_feeds(5, 3)), model_of_training([configuration], 5, 3)
+
+    def run(model):
+        with Module(compile(model.write(tmp_path))) as module, module.context(2) as context:
+            return context.run(feeds)
+
+    expected, wanted = run(whole), whole.nodes[1]["outputs"]
+    for kept in wanted:
+        part = model_of_training([configuration], 5, 3)
+        part.nodes[1]["outputs"] = [name if name == kept else "" for name in wanted[:wanted.index(kept) + 1]]
+        part.outputs, part.name = [kept], f"only_{kept}"
+        assert np.array_equal(run(part)[kept], expected[kept]), kept

@@ -18,9 +18,7 @@ enum { MOST_DEPTH = 65793 };
 static int64_t row_bytes(int64_t n) { return round_up(n, ROW_UNIT); }
 static int64_t packed_depth(int64_t n) { return round_up(n, DEPTH_STEP); }
 
-bool int8_asked(const Node *node) {
-  return op_has_attribute(node->op, ATTR_precision) && node_word(node, ATTR_precision) == PRODUCTS_int8_dynamic;
-}
+bool int8_asked(const Node *node) { return node_word(node, ATTR_precision) == PRODUCTS_int8_dynamic; }
 
 const char *int8_obstacle(const Node *node) {
   for (int i = INPUT_W; i <= INPUT_R; i++) {

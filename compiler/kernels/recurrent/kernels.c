@@ -31,9 +31,24 @@ static const char *const bodies[] = {
     [ACTIVATION_ThresholdedRelu] = "return vselect(vgt(x, $a), x, vzero());",
 };
 
-static const char *activation_body(Arena *arena, const Activation *activation) {
+/* Their derivatives, by their value y. */
+static const char *const slopes[] = {
+    [ACTIVATION_Affine] = "return (void)y, $a;",
+    [ACTIVATION_Elu] = "return vselect(vgt(y, vzero()), vset(1), vadd(y, $a));",
+    [ACTIVATION_HardSigmoid] = "return vselect(vgt(y, vzero()), vselect(vlt(y, vset(1)), $a, vzero()), vzero());",
+    [ACTIVATION_LeakyRelu] = "return vselect(vgt(y, vzero()), vset(1), $a);",
+    [ACTIVATION_Relu] = "return vselect(vgt(y, vzero()), vset(1), vzero());",
+    [ACTIVATION_ScaledTanh] = "return vmul($b, vsub($a, vdiv(vmul(y, y), $a)));",
+    [ACTIVATION_Sigmoid] = "return vfnma(y, y, y);",
+    [ACTIVATION_Softplus] = "return vsub(vzero(), vexpm1(vsub(vzero(), y)));",
+    [ACTIVATION_Softsign] = "vec rest = vsub(vset(1), vabs(y));\n  return vmul(rest, rest);",
+    [ACTIVATION_Tanh] = "return vfnma(vset(1), y, y);",
+    [ACTIVATION_ThresholdedRelu] = "return vselect(vgt(vabs(y), vzero()), vset(1), vzero());",
+};
+
+static const char *with_parameters(Arena *arena, const char *body, const Activation *activation) {
   Text text = text_new(arena);
-  for (const char *at = bodies[activation->kind]; *at; at++) {
+  for (const char *at = body; *at; at++) {
     if (*at != '$') {
       text_bytes(&text, at, 1);
       continue;
@@ -44,6 +59,14 @@ static const char *activation_body(Arena *arena, const Activation *activation) {
     text_add(&text, ")");
   }
   return text.data;
+}
+
+const char *activation_body(Arena *arena, const Activation *activation) {
+  return with_parameters(arena, bodies[activation->kind], activation);
+}
+
+const char *slope_body(Arena *arena, const Activation *activation) {
+  return with_parameters(arena, slopes[activation->kind], activation);
 }
 
 /* What the templates of f32 and of integers have in common. */

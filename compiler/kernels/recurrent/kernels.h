@@ -10,6 +10,10 @@ KernelSpec *input_spec(Arena *arena, const Layer *layer, int product);
 KernelSpec *int8_input_spec(Arena *arena, const Layer *layer); /* the same of integers */
 KernelSpec *steps_spec(Arena *arena, const Layer *layer, int direction);
 
+/* Bodies of hooks: the function of x, and its derivative by its value y. */
+const char *activation_body(Arena *arena, const Activation *activation);
+const char *slope_body(Arena *arena, const Activation *activation);
+
 enum { MAX_LAYER_KERNELS = 4 };
 
 /* The kernels whose time depends on the schedule; returns how many. Packing matrices and checking lengths do not. */

@@ -27,7 +27,7 @@ static bool read_extents(const Node *node, Layer *l) {
 
 static void read_attributes(const Node *node, Layer *l) {
   Direction direction = node_word(node, ATTR_direction);
-  const CellKind *kind = layer_cell(node->op->kind);
+  const CellKind *kind = cell_kind(node->op->kind);
   l->gates = kind->gates;
   l->n_activations = kind->activations;
   l->directions = direction == DIRECTION_bidirectional ? 2 : 1;

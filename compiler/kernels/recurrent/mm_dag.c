@@ -107,7 +107,7 @@ static MmLayer layer_from(const Graph *graph, Node *node) {
   const Value *x = node->inputs[INPUT_X], *w = node->inputs[INPUT_W];
   Direction direction = node_word(node, ATTR_direction);
   MmLayer layer = {.node = node, .cell = cell_of(node)};
-  layer.gates = layer_cell(node->op->kind)->gates;
+  layer.gates = cell_kind(node->op->kind)->gates;
   layer.directions = direction == DIRECTION_bidirectional ? 2 : 1;
   layer.reverse = direction == DIRECTION_reverse;
   layer.stacked = stack_of(graph, node, &place) != NULL;

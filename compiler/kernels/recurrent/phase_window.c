@@ -82,7 +82,7 @@ static const char *group_name(const Builder *b, const MmGroup *group) {
            : group->direction        ? "b"
                                      : "f");
   if (group->n_mms == b->layer->gates) return text.data;
-  const CellKind *kind = layer_cell(b->layer->node->op->kind);
+  const CellKind *kind = cell_kind(b->layer->node->op->kind);
   text_add(&text, "_");
   for (int i = 0; i < group->n_mms; i++) text_add(&text, "%c", kind->letters[b->dag->mms[group->mms[i]].gate]);
   return text.data;

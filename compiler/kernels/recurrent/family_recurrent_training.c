@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * RNNTraining, GRUTraining and LSTMTraining: W and R are packed, one product of all steps puts the input's part of
+ * every gate into S, and the steps turn it there into what the gradient needs.
+ */
+#include "kernels/recurrent/kernels.h"
+#include "kernels/recurrent/trained.h"
+#include "machine/targets.h"
+#include "support/numbers.h"
+
+typedef struct TrainingPlan {
+  Schedule base;
+  Trained layer;
+  TrainedSteps steps;
+  TrainedProduct product; /* of a direction */
+  int64_t w, r, candidate, memory, tiles, scratch_bytes;
+  int64_t w_floats, r_floats, candidate_floats; /* of all directions */
+} TrainingPlan;
+
+/* ---- schedule ---- */
+
+static void plan_scratch(const Graph *graph, TrainingPlan *s) {
+  const Trained *l = &s->layer;
+  int64_t lanes = graph->config->target->lanes, row = s->steps.panels * s->steps.unit_vectors * lanes;
+  int64_t width = (int64_t)s->product.knobs.vectors * lanes;
+  int64_t waiting = l->cell == CELL_GRU_BEFORE ? 1 : 0; /* gates of the candidate's own product */
+  s->w_floats = l->directions * ceil_div(l->gates * l->hidden, width) * width * l->inputs;
+  s->r_floats = l->directions * row * (l->gates - waiting) * l->hidden;
+  s->candidate_floats = l->directions * row * waiting * l->hidden;
+  Scratch scratch = {0};
+  s->w = scratch_floats(&scratch, s->w_floats);
+  s->r = scratch_floats(&scratch, s->r_floats);
+  s->candidate = scratch_floats(&scratch, s->candidate_floats);
+  s->memory = scratch_floats(&scratch, saturating_mul(l->most_batch, l->directions * 4 * (row + lanes)));
+  s->tiles = scratch_floats(&scratch, saturating_mul(l->most_batch, l->directions * row * (l->gates - waiting)));
+  s->scratch_bytes = scratch.bytes;
+}
+
+static void schedule(Graph *graph, Node *node) {
+  TrainingPlan *s = ARENA_NEW(graph->arena, TrainingPlan);
+  Trained *l = &s->layer;
+  if (!read_trained(graph, node, l)) return;
+  int units = cell_unit_vectors(l->cell, graph->config->target, l->hidden);
+  s->steps = plan_steps(graph, l, units, cell_info(l->cell)->product_gates, l->hidden);
+  int64_t columns = l->gates * l->hidden;
+  s->product = (TrainedProduct){.knobs = gemm_knobs(graph, columns, l->inputs, l->rows),
+                                .m = l->rows,
+                                .k = dim_const(graph->dims, l->inputs),
+                                .n = columns,
+                                .a_row = l->inputs,
+                                .c_row = l->directions * l->saved * l->hidden};
+  plan_scratch(graph, s);
+  s->base.text = arena_format(graph->arena, "%s_i%lldh%lld%s_r%d%s", cell_info(l->cell)->name, (long long)l->inputs,
+                              (long long)l->hidden, l->directions == 2 ? "x2" : "", s->steps.rows.most,
+                              workers_text(graph->arena, &s->steps));
+  node->schedule = &s->base;
+}
+
+static void scratch(Graph *graph, Node *node) {
+  const TrainingPlan *s = (const TrainingPlan *)node->schedule;
+  if (s) graph_scratch(graph, node, "packed weights", dim_const(graph->dims, s->scratch_bytes));
+}
+
+/* ---- lowering ---- */
+
+/* `gates` gates of a matrix [directions][all gates][hidden][depth], from gate `first` on, as panels of so many vectors.
+ */
+static void lower_rows(Program *program, const Node *node, const TrainingPlan *s, const Value *source, int64_t target,
+                       int64_t target_floats, int first, int gates, int unit_vectors, int64_t units, int64_t depth) {
+  const Trained *l = &s->layer;
+  KernelSpec *spec = kernel_spec(program, "pack_rows");
+  kernel_knob(spec, "VECTORS", gates * unit_vectors);
+  kernel_knob(spec, "GATES", gates);
+  kernel_knob(spec, "UNIT_VECTORS", unit_vectors);
+  Call *call = kernel_call(program, node, spec);
+  operand_elements(call, "source", source, dim_const(program->graph->dims, first * l->hidden * depth), NULL, READ);
+  operand_bytes(call, "target", node->scratch, target, 4 * target_floats, WRITE);
+  operand_integer(call, "directions", l->directions);
+  operand_integer(call, "direction_stride", l->gates * l->hidden * depth);
+  operand_integer(call, "units", units);
+  operand_integer(call, "depth", depth);
+  call_bytes(call, 8 * (double)target_floats, EXTENTS(NULL));
+}
+
+static void lower_weights(Program *program, const Node *node, const TrainingPlan *s) {
+  const Trained *l = &s->layer;
+  int gates = cell_info(l->cell)->product_gates, units = s->steps.unit_vectors;
+  lower_rows(program, node, s, node->inputs[INPUT_W], s->w, s->w_floats, 0, 1, s->product.knobs.vectors,
+             l->gates * l->hidden, l->inputs);
+  const Value *r = node->inputs[INPUT_R];
+  lower_rows(program, node, s, r, s->r, s->r_floats, 0, gates, units, l->hidden, l->hidden);
+  if (s->candidate_floats)
+    lower_rows(program, node, s, r, s->candidate, s->candidate_floats, GRU_h, 1, units, l->hidden, l->hidden);
+}
+
+static void lower_inputs(Program *program, const Node *node, const TrainingPlan *s, int direction) {
+  const Trained *l = &s->layer;
+  int64_t floats = s->w_floats / l->directions;
+  Call *call = lower_product(program, node, &s->product);
+  operand_value(call, "a", node->inputs[INPUT_X], READ);
+  operand_bytes(call, "b", node->scratch, s->w + 4 * direction * floats, 4 * floats, READ);
+  operand_elements(call, "c", node_output(node, node->n_outputs - 1),
+                   dim_const(program->graph->dims, direction * l->saved * l->hidden), NULL, WRITE);
+}
+
+static KernelSpec *training_spec(Program *program, const TrainingPlan *s) {
+  static const char *const hooks[2][MAX_ACTIVATIONS] = {{"activation_f", "activation_g", "activation_h"},
+                                                        {"second_f", "second_g", "second_h"}};
+  const Trained *l = &s->layer;
+  KernelSpec *spec = trained_spec(program, "recurrent_training", l);
+  steps_knobs(spec, &s->steps);
+  kernel_knob(spec, "INPUT_FORGET", l->input_forget);
+  kernel_knob(spec, "PEEPHOLES", l->peepholes);
+  for (int i = 0; i < l->directions * l->n_activations; i++)
+    kernel_hook(spec, hooks[i / l->n_activations][i % l->n_activations],
+                activation_body(program->arena, &l->activations[i]));
+  return spec;
+}
+
+static void lower_steps(Program *program, const Node *node, const TrainingPlan *s) {
+  const Trained *l = &s->layer;
+  bool lstm = l->cell == CELL_LSTM;
+  Call *call = kernel_call(program, node, training_spec(program, s));
+  operand_bytes(call, "weights", node->scratch, s->r, 4 * s->r_floats, READ);
+  if (s->candidate_floats)
+    operand_bytes(call, "candidate", node->scratch, s->candidate, 4 * s->candidate_floats, READ);
+  else
+    operand_null(call, "candidate");
+  operand_value(call, "bias", node_input(node, INPUT_B), READ);
+  operand_value(call, "peepholes", lstm ? node_input(node, INPUT_P) : NULL, READ);
+  operand_value(call, "initial_h", node_input(node, INPUT_H), READ);
+  operand_value(call, "initial_c", lstm ? node_input(node, INPUT_C) : NULL, READ);
+  operand_value(call, "saved", node_output(node, node->n_outputs - 1), READ_WRITE);
+  operand_value(call, "y", node_output(node, 0), WRITE);
+  operand_value(call, "y_h", node_output(node, 1), WRITE);
+  operand_value(call, "y_c", lstm ? node_output(node, 2) : NULL, WRITE);
+  operand_bytes(call, "memory", node->scratch, s->memory, s->tiles - s->memory, READ_WRITE);
+  operand_bytes(call, "tiles", node->scratch, s->tiles, s->scratch_bytes - s->tiles, READ_WRITE);
+  give_extents(call, node, l);
+  double weights = l->directions * l->gates * (double)l->hidden * (double)l->hidden;
+  call_flops(call, 2 * weights, EXTENTS(l->rows));
+  call_bytes(call, 4 * weights, EXTENTS(l->steps));
+  call_bytes(call, 4.0 * (double)(l->directions * (l->saved + l->gates + 1) * l->hidden), EXTENTS(l->rows));
+  call_products(call, RNNCC_F32);
+}
+
+static void lower_node(Program *program, Node *node) {
+  const TrainingPlan *s = (const TrainingPlan *)node->schedule;
+  lower_lengths(program, node, &s->layer);
+  lower_weights(program, node, s);
+  for (int direction = 0; direction < s->layer.directions; direction++) lower_inputs(program, node, s, direction);
+  lower_steps(program, node, s);
+}
+
+const KernelFamily family_recurrent_training = {.schedule = schedule, .scratch = scratch, .lower = lower_node};

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A recurrent node that is trained, forward (RNNTraining, ...) or backward (RNNGradient, ...), as its kernels see it.
+ * Its weights change from run to run, so each run packs them.
+ */
+#ifndef RNNCC_TRAINED_H
+#define RNNCC_TRAINED_H
+
+#include "ir/family.h"
+#include "kernels/gemm/gemm.h"
+#include "kernels/recurrent/cell.h"
+#include "kernels/recurrent/partition.h"
+#include "program/build.h"
+
+typedef struct Trained {
+  Cell cell;
+  int gates, saved; /* numbers of a unit in S */
+  int64_t directions, inputs, hidden;
+  bool reverse, batch_first, input_forget, peepholes;
+  int n_activations; /* of a direction */
+  Activation activations[2 * MAX_ACTIVATIONS];
+  const Dim *steps, *batch, *rows; /* T, B, T*B */
+  int64_t most_rows, most_batch;
+  const Value *lengths;
+} Trained;
+
+/* Of the time-dependent product: how panels are cut, and who owns which. */
+typedef struct TrainedSteps {
+  int unit_vectors, vectors; /* of units in a panel; of a product */
+  BlockRows rows;
+  int64_t panels, depth_block;
+  int workers;
+  Split split;
+} TrainedSteps;
+
+/* False after error_at(). */
+bool read_trained(Graph *graph, const Node *node, Trained *trained);
+
+/* unit_vectors of `gates` gates each, that are multiplied at once to `depth`. */
+TrainedSteps plan_steps(const Graph *graph, const Trained *trained, int unit_vectors, int gates, int64_t depth);
+
+/* "_p2" or "_p2_s2": for a schedule's text. */
+const char *workers_text(Arena *arena, const TrainedSteps *steps);
+
+/* A template that includes parts/trained_layer.h, and those of its knobs that all of them read. */
+KernelSpec *trained_spec(Program *program, const char *template_name, const Trained *trained);
+void steps_knobs(KernelSpec *spec, const TrainedSteps *steps);
+/* The extents, which all of them have as parameters, and the lengths. */
+void give_extents(Call *call, const Node *node, const Trained *trained);
+
+/* Scratch memory as it is handed out: where a part of so many floats begins, in bytes. */
+typedef struct Scratch {
+  int64_t bytes;
+} Scratch;
+int64_t scratch_floats(Scratch *scratch, int64_t floats);
+
+/* A product of `rows` rows with panels: C = A B. `what` of operands is given by the caller: a, b and c. */
+typedef struct TrainedProduct {
+  GemmKnobs knobs;
+  const Dim *m, *k;
+  int64_t n, a_row, c_row;
+} TrainedProduct;
+Call *lower_product(Program *program, const Node *node, const TrainedProduct *product);
+
+/* Faults of lengths that are out of range. */
+void lower_lengths(Program *program, const Node *node, const Trained *trained);
+
+#endif
