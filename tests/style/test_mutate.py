@@ -120,6 +120,13 @@ def test_a_fault_that_no_test_sees_survives(attempt):
     assert (outcome.verdict, outcome.by, outcome.tests) == ("survived", "", 1)
 
 
+def test_the_test_of_the_same_name_comes_first():
+    coverage = coverage_map.CoverageMap({"slow": 2.0, "ring": 9.0, "quick": 1.0}, {FILE: {"5": ["quick", "slow"]}}, {}, {})
+    chosen = candidates.Candidates(ROOT, coverage, {"slow": {}, "clamp": {}, "quick": {}, "shipped_records": {}})
+    fault = next(fault for place in places.Places(FILE, CODE).places for fault in place)
+    assert fault.line == 5 and chosen.of(fault) == (["clamp", "quick", "slow"], [])
+
+
 def test_an_endless_loop_is_caught(tree):
     described = suite.c_tests(tree.build)["clamp"] | {"cmd": ["sh", "-c", "while :; do :; done"]}
     assert suite.limited(described["cmd"], 0, 60)[0] < 0

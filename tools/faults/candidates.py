@@ -95,9 +95,12 @@ class Candidates:
             c_tests, (alone, modules) = self.of_template(fault)
             alone = within(alone, MOST_CASES // 2, self.coverage.seconds)
             return c_tests, alone + within(modules, MOST_CASES - len(alone), self.coverage.seconds)
-        found = self.coverage.of_line(fault.file, fault.line)
-        if not found and str(fault.line) not in map(str, self.coverage.mapped.get(fault.file, [])):
-            found = self.coverage.of_file(fault.file)  # of a constant outside functions
+        ran = self.coverage.of_line(fault.file, fault.line)
+        if not ran and fault.where == "enum":
+            ran = self.coverage.of_file(fault.file)
+        stem = Path(fault.file).stem
+        named = [name for name in (stem, f"runtime_{stem}") if name in self.c_tests]  # has inline code of its own
+        found = named + [name for name in ran if name not in named]
         c_tests = [name for name in found if name in self.c_tests and name not in TOO_LONG]
         if fault.file.startswith("runtime/"):
             c_tests += [name for name in THREADS if name in self.c_tests]

@@ -174,7 +174,7 @@ class Places:
 def files_of(root, group):
     """Without what only tells people about a program."""
     names = {str(path.relative_to(root)) for pattern in GROUPS[group][1] for path in Path(root).glob(pattern)}
-    return sorted(name for name in names if not re.match(r"dump|explain", Path(name).name))
+    return sorted(name for name in names if not re.match(r"dump|explain|draw_memory", Path(name).name))
 
 
 def drawn(root, seed, group, allowed):
