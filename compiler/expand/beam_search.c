@@ -8,6 +8,8 @@
  *
  * Sums only fall. So a search is over once no open hypothesis can get a better score than the worst of those that are
  * returned: the result is that of all steps.
+ *
+ * With `steps`, a run makes so many of them, and what an iteration leaves to the next is a state of the context.
  */
 #include <math.h>
 
@@ -16,6 +18,7 @@
 #include "shapes/search.h"
 #include "shapes/shape.h"
 #include "support/diagnostics.h"
+#include "support/list.h"
 
 /* What an iteration leaves to the next; the network's states follow. F: how many hypotheses are returned. */
 enum {
@@ -25,6 +28,7 @@ enum {
   ENDED_SCORE,  /* f32 [N,F], the highest first; -inf: there is none yet */
   ENDED_TOKENS, /* i64 [N,F,L] */
   ENDED_LENGTH, /* i64 [N,F]: tokens before the end */
+  POSITION,     /* i64 []: the step */
   N_CARRIED
 };
 
@@ -158,14 +162,23 @@ static Value *go_on(const Formula *f, const BeamSearch *s, const Continuations *
   return flat(f, s, plus(f, parent, before_it));
 }
 
-/* Can an open hypothesis of any sentence still be returned? With a negative penalty the next token would be its last.
- */
-static Value *may_improve(const Formula *f, const BeamSearch *s, Value *t, Value *const *after) {
+/* [N,K]: the best scores that open hypotheses can get; `length`: tokens they have. With a negative penalty the next
+ * token would be their last. */
+static Value *attainable(const Formula *f, const BeamSearch *s, Value *length, Value *score) {
+  return times(f, score, s->penalty < 0 ? weight_after(f, s, length, 1) : weight_of_all(f, s));
+}
+
+/* bool [N,1]: can an open hypothesis still be returned? */
+static Value *may_improve(const Formula *f, const BeamSearch *s, Value *const *values) {
+  Value *best = attainable(f, s, values[POSITION], columns(f, values[SCORE], 0, 1));
+  Value *open = apply2(f, OP_Less, columns(f, values[ENDED_SCORE], s->best - 1, s->best), best);
+  Value *steps = number(f, values[POSITION], (double)s->steps);
+  return apply2(f, OP_And, open, apply2(f, OP_Less, values[POSITION], steps));
+}
+
+static Value *any_may_improve(const Formula *f, const BeamSearch *s, Value *const *values) {
   const int64_t axes[] = {0, 1};
-  Value *most = s->penalty < 0 ? weight_after(f, s, t, 2) : weight_of_all(f, s);
-  Value *best = times(f, columns(f, after[SCORE], 0, 1), most);
-  Value *worst = columns(f, after[ENDED_SCORE], s->best - 1, s->best);
-  return reduced(f, OP_ReduceMax, apply2(f, OP_Less, worst, best), 2, axes);
+  return reduced(f, OP_ReduceMax, may_improve(f, s, values), 2, axes);
 }
 
 /* ---- the loop ---- */
@@ -205,7 +218,7 @@ static Graph *body_of(const Formula *f, const BeamSearch *s, int n_captures, Val
   const int n_carried = N_CARRIED + s->n_states;
   Graph *body = new_body(f, n_carried + n_captures, outer);
   const Formula inner = {body, f->name, f->where};
-  Value *t = body->inputs[0], **before = body->inputs + 2, **after = body->outputs + 1;
+  Value **before = body->inputs + 2, **after = body->outputs + 1, *t = before[POSITION];
   Value **arguments = ARENA_ARRAY(f->graph->arena, Value *, 1 + s->n_states + n_captures);
   arguments[0] = before[TOKEN];
   for (int i = 0; i < s->n_states + n_captures; i++) arguments[1 + i] = before[N_CARRIED + i];
@@ -214,7 +227,8 @@ static Graph *body_of(const Formula *f, const BeamSearch *s, int n_captures, Val
   end_some(&inner, s, &c, t, before, after);
   Value *parents = go_on(&inner, s, &c, t, before, after);
   for (int k = 0; k < s->n_states; k++) after[N_CARRIED + k] = gathered(&inner, results[1 + k], parents, s->axes[k]);
-  body->outputs[0] = may_improve(&inner, s, t, after);
+  after[POSITION] = plus(&inner, t, number(&inner, t, 1));
+  body->outputs[0] = any_may_improve(&inner, s, after);
   body->n_outputs = 1 + n_carried;
   return body;
 }
@@ -233,21 +247,83 @@ static void begin(const Formula *f, const BeamSearch *s, const Node *node, Value
   carried[ENDED_SCORE] = filled(f, start, nothing(f), 1, ended);
   carried[ENDED_TOKENS] = filled(f, start, end, 2, ended);
   carried[ENDED_LENGTH] = filled(f, start, none, 1, ended);
+  carried[POSITION] = none;
   for (int k = 0; k < s->n_states; k++) carried[N_CARRIED + k] = gathered(f, node->inputs[1 + k], sentence, s->axes[k]);
+}
+
+/* ---- a run of some steps ---- */
+
+/* What an earlier run left, or after none the beginning. */
+static void resume(const Formula *f, const BeamSearch *s, Value **carried) {
+  Graph *graph = f->graph;
+  const int n = N_CARRIED + s->n_states;
+  for (int k = 0; k < n; k++) {
+    const char *name = graph_new_name(graph, arena_format(graph->arena, "%s.search%d", f->name, k));
+    Value *left = graph_value_like(graph, name, f->where, carried[k]);
+    left->is_input = true;
+    *LIST_APPEND(graph->arena, graph->states, graph->n_states) = (State){.input = left, .batch_axis = -1};
+  }
+  const State *states = graph->states + graph->n_states - n;
+  Value *position = states[POSITION].input, *first = apply2(f, OP_Equal, position, number(f, position, 0));
+  for (int k = 0; k < n; k++)
+    if (k != POSITION) carried[k] = apply3(f, OP_Where, first, carried[k], states[k].input);
+  carried[POSITION] = position;
+}
+
+static void leave(Graph *graph, int n, Value *const *after) {
+  for (int k = 0; k < n; k++) graph->states[graph->n_states - n + k].output = after[k];
+}
+
+/* bool [N,1,L]: where the tokens of hypotheses that may be the best differ from `reference` [N,1,L]. */
+static Value *differs(const Formula *f, Value *tokens, Value *may_be, Value *reference) {
+  const int64_t hypotheses[] = {1};
+  Value *other = apply(f, OP_Not, apply2(f, OP_Equal, tokens, reference));
+  return reduced(f, OP_ReduceMax, apply2(f, OP_And, other, with_axis(f, may_be, 2)), 1, hypotheses);
+}
+
+/* i64 [N,1]: the tokens that all hypotheses of a sentence which may be the best begin with: the open ones that can get
+ * a better score than the best that has ended, and that one. */
+static Value *common_tokens(const Formula *f, const BeamSearch *s, Value *const *after) {
+  const int64_t positions[] = {2};
+  Value *best_ended = columns(f, after[ENDED_SCORE], 0, 1), *tokens = columns(f, after[ENDED_TOKENS], 0, 1);
+  Value *open = apply2(f, OP_Less, best_ended, attainable(f, s, after[POSITION], after[SCORE]));
+  Value *any = columns(f, open, 0, 1), *has_ended = apply2(f, OP_Less, nothing(f), best_ended);
+  Value *reference = apply3(f, OP_Where, with_axis(f, any, 2), columns(f, after[TOKENS], 0, 1), tokens);
+  Value *apart = apply2(f, OP_Or, differs(f, after[TOKENS], open, reference), differs(f, tokens, has_ended, reference));
+  Value *so_far = apply2(f, OP_CumSum, cast(f, apart, RNNCC_I32), integers(f, 1, positions));
+  Value *equal = cast(f, apply2(f, OP_Equal, so_far, number(f, so_far, 0)), RNNCC_I64);
+  Value *most = apply3(f, OP_Where, any, after[POSITION], columns(f, after[ENDED_LENGTH], 0, 1));
+  return apply2(f, OP_Min, summed_away(f, equal, 1, positions), most);
+}
+
+/* bool [N]: can no step change the result? And i64 [N]: the first tokens of the best hypothesis that none can change.
+ * lengths: i64 [N,F]. */
+static void tell_progress(const Formula *f, const BeamSearch *s, Value *const *after, Value *lengths, Value **results) {
+  const int64_t second = 1;
+  Value *over = apply(f, OP_Not, may_improve(f, s, after)), *all = columns(f, lengths, 0, 1);
+  Value *settled = apply3(f, OP_Where, over, all, common_tokens(f, s, after));
+  results[0] = apply2(f, OP_Squeeze, settled, integers(f, 1, &second));
+  results[1] = apply2(f, OP_Squeeze, over, integers(f, 1, &second));
 }
 
 void expand_beam_search(const Formula *f, const Node *node, Value **results) {
   BeamSearch s;
   if (!read_beam_search(f->graph, (Node *)node, &s)) bug("BeamSearch was good before");
   const int n_carried = N_CARRIED + s.n_states, n = n_carried + node->n_captures;
-  Value **inputs = ARENA_ARRAY(f->graph->arena, Value *, n + 2), **outer = inputs + 2, *ended[N_CARRIED];
+  Value *progress[2], **inputs = ARENA_ARRAY(f->graph->arena, Value *, n + 2), **outer = inputs + 2, *ended[N_CARRIED];
   begin(f, &s, node, outer);
+  if (s.run_steps) resume(f, &s, outer);
   for (int i = 0; i < node->n_captures; i++) outer[n_carried + i] = node->inputs[1 + s.n_states + i];
-  inputs[0] = number(f, node->inputs[0], (double)s.steps);
+  inputs[0] = number(f, node->inputs[0], (double)(s.run_steps ? s.run_steps : s.steps));
+  inputs[1] = s.run_steps ? any_may_improve(f, &s, outer) : NULL;
   Graph *body = body_of(f, &s, node->n_captures, outer);
   Value **after = build_loop(f, body, n + 2, inputs, node->n_captures, n_carried)->outputs;
-  keep_ended(f, &s, after, times(f, after[SCORE], weight_of_all(f, &s)), after[TOKENS], inputs[0], ended);
+  if (s.run_steps) leave(f->graph, n_carried, after);
+  keep_ended(f, &s, after, times(f, after[SCORE], weight_of_all(f, &s)), after[TOKENS], after[POSITION], ended);
   results[0] = ended[ENDED_TOKENS];
   if (node_output(node, 1)) results[1] = ended[ENDED_LENGTH];
   if (node_output(node, 2)) results[2] = ended[ENDED_SCORE];
+  if (node_output(node, 3) || node_output(node, 4)) tell_progress(f, &s, after, ended[ENDED_LENGTH], progress);
+  if (node_output(node, 3)) results[3] = progress[0];
+  if (node_output(node, 4)) results[4] = progress[1];
 }

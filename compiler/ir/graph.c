@@ -38,6 +38,17 @@ Value *graph_value_like(Graph *graph, const char *name, Location where, const Va
   return value;
 }
 
+static bool is_name(const Graph *graph, const char *name) {
+  for (int i = 0; i < graph->n_values; i++)
+    if (graph->values[i]->name && !strcmp(graph->values[i]->name, name)) return true;
+  return false;
+}
+
+const char *graph_new_name(Graph *graph, const char *name) {
+  while (is_name(graph, name)) name = arena_format(graph->arena, "%s_", name);
+  return name;
+}
+
 Value *graph_constant(Graph *graph, const char *name, DType dtype, int rank, const int64_t *shape, const void *data) {
   Value *value = graph_value(graph, name, LOCATION_FILE(graph->file));
   value->where.path = value->name;

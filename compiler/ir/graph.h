@@ -183,6 +183,7 @@ Graph *graph_new(Arena *arena);
 Value *graph_value(Graph *graph, const char *name, Location where); /* new, of unknown shape and dtype */
 Value *graph_value_like(Graph *graph, const char *name, Location where, const Value *like); /* of its type and shape */
 Value *graph_constant(Graph *graph, const char *name, DType dtype, int rank, const int64_t *shape, const void *data);
+const char *graph_new_name(Graph *graph, const char *name); /* of no value: this one, or with `_` behind it */
 Node *graph_node(Graph *graph, const OpInfo *op, const char *name, int n_inputs, int n_outputs); /* appended */
 void graph_append(Graph *graph, Node *node);                 /* an existing node, for passes that rebuild the list */
 void graph_withdraw(Graph *graph, Node *node);               /* after an error: its outputs stay unknown */

@@ -67,17 +67,10 @@ static Value *new_input(Graph *graph, const char *name, Location where) {
   return value;
 }
 
-static bool is_name(const Graph *graph, const char *name) {
-  for (int i = 0; i < graph->n_values; i++)
-    if (graph->values[i]->name && !strcmp(graph->values[i]->name, name)) return true;
-  return false;
-}
-
 /* How many runs the context has made. */
 static Value *count_runs(Graph *graph) {
   const Location where = LOCATION_FILE(graph->file);
-  const char *name = "random_run";
-  while (is_name(graph, name)) name = arena_format(graph->arena, "%s_", name);
+  const char *name = graph_new_name(graph, "random_run");
   Value *run = new_input(graph, name, where);
   run->dtype = RNNCC_I64;
   run->rank = 0;

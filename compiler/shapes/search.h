@@ -7,6 +7,7 @@
 
 typedef struct BeamSearch {
   int64_t beam, steps, best; /* K, L, and how many hypotheses are returned */
+  int64_t run_steps;         /* of a run, at most, the rest in later ones; 0: all in one */
   int64_t end;               /* the token that ends a hypothesis */
   double penalty;            /* a score is divided by its length to this power */
   int n_states;

@@ -21,7 +21,8 @@ static bool read_numbers(const Node *node, BeamSearch *s) {
   if (!is_in(node, ATTR_beam_size, 1, MAX_BEAM) || !is_in(node, ATTR_max_length, 1, MAX_STEPS)) return false;
   s->beam = node_int(node, ATTR_beam_size);
   s->steps = node_int(node, ATTR_max_length);
-  if (!is_in(node, ATTR_n_best, 1, s->beam)) return false;
+  if (!is_in(node, ATTR_n_best, 1, s->beam) || !is_in(node, ATTR_steps, 0, s->steps)) return false;
+  s->run_steps = node_int(node, ATTR_steps);
   s->best = node_int(node, ATTR_n_best);
   s->end = node_int(node, ATTR_end_token);
   s->penalty = node_float(node, ATTR_length_penalty);
@@ -96,10 +97,20 @@ static bool read_body(Graph *graph, Node *node, BeamSearch *s) {
   return body_infer(body) && check_probabilities(graph, node, s) && check_states(graph, node, s);
 }
 
+/* What a run leaves to the next is a state of the context, whose extents do not change. */
+static bool check_resumed(Graph *graph, const Node *node) {
+  if (graph->outer)
+    return shape_unsupported(node, "`steps` in a body: only a search outside of all goes on in later runs");
+  if (dim_is_const(node->inputs[0]->shape[0])) return true;
+  return shape_unsupported(node, "`steps` needs a constant number of sentences, found %s",
+                           shape_text(graph, node->inputs[0]));
+}
+
 bool read_beam_search(Graph *graph, Node *node, BeamSearch *search) {
   *search = (BeamSearch){.n_states = node->n_inputs - node->n_captures - 1};
   if (!read_numbers(node, search) || !check_rank(graph, node, 0, 1, 1)) return false;
   search->sentences = node->inputs[0]->shape[0];
+  if (search->run_steps && !check_resumed(graph, node)) return false;
   for (int k = 0; k < search->n_states; k++)
     if (!check_rank(graph, node, 1 + k, 1, MAX_RANK)) return false;
   return read_axes(graph, node, search) && read_body(graph, node, search);
@@ -110,7 +121,8 @@ bool shape_beam_search(Graph *graph, Node *node) {
   if (!read_beam_search(graph, node, &s)) return false;
   const Dim *shape[] = {s.sentences, dim_const(graph->dims, s.best), dim_const(graph->dims, s.steps)};
   set_shape(graph, node, 0, 3, shape);
-  if (node->n_outputs > 1) set_shape(graph, node, 1, 2, shape);
-  if (node->n_outputs > 2) set_shape(graph, node, 2, 2, shape);
-  return true;
+  set_shape(graph, node, 1, 2, shape);
+  set_shape(graph, node, 2, 2, shape);
+  set_shape(graph, node, 3, 1, shape);
+  return set_shape(graph, node, 4, 1, shape);
 }

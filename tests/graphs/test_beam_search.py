@@ -17,6 +17,7 @@ from support.refusal import refused
 
 PLACES, MOST = 7, 5  # rows of the table; sentences
 THREADS = (1, 2, 3, 8)
+OUTPUTS = ["tokens", "lengths", "scores", "settled", "over"]
 # beam_size, tokens, max_length, n_best, length_penalty
 SEARCHES = [(1, 2, 4, 1, 0), (2, 2, 9, 2, 0), (3, 5, 6, 1, 0), (4, 11, 12, 4, 0), (8, 3, 5, 3, 0), (5, 40, 7, 2, 0),
             (4, 6, 8, 2, 1), (3, 9, 7, 3, 0.7), (2, 5, 6, 2, -0.5), (16, 33, 1, 16, 0)]
@@ -41,16 +42,16 @@ def step(body, table):
     return body
 
 
-def network(beam, tokens, length, best, penalty, sentences):
+def network(beam, tokens, length, best, penalty, sentences, steps=None):
     model = Model()
     n = model.dim("N", 1, 2, MOST) if sentences is None else sentences
     start, table = model.input("start", "i64", [n]), model.input("table", "f32", [PLACES, tokens])
     place, seen = model.input("place", "f32", [n, 1]), model.input("seen", "f32", [2, n, 3])
     doubled = model.node("Add", [table, table])
     body = step(Body(model, token="i64", place="f32", seen="f32"), doubled)
-    model.output(*model.node("BeamSearch", [start, place, seen], ["tokens", "lengths", "scores"], body=body, beam_size=beam,
+    model.output(*model.node("BeamSearch", [start, place, seen], OUTPUTS[:None if steps else 3], body=body, beam_size=beam,
                              end_token=tokens - 1, max_length=length, n_best=best, length_penalty=float(penalty),
-                             state_axes=[0, 1]))
+                             state_axes=[0, 1], steps=steps))
     return model
 
 
@@ -105,6 +106,33 @@ def test_the_best_hypotheses_are_found(compile, tmp_path, which, sentences):
             context.close()
 
 
+@pytest.mark.parametrize("steps", [1, 3])
+@pytest.mark.parametrize("which", [2, 4, 7, 8])
+def test_a_search_goes_on_from_run_to_run(compile, tmp_path, which, steps):
+    """What has settled stays; at the end the result is that of one run. A context that is reset begins anew."""
+    beam, tokens, length, best, penalty = SEARCHES[which]
+    rng = numpy.random.default_rng(which)
+    path = compile(network(beam, tokens, length, best, penalty, 2, steps).write(tmp_path))
+    began, early = 0, 0
+    with Module(path) as module, module.context(2) as context:
+        for _ in range(10):
+            feeds = feeds_of(rng, tokens, 2, penalty == 0)
+            runs = [context.run(feeds)]
+            while not runs[-1]["over"].all():
+                runs.append(context.run(feeds))
+                assert len(runs) <= -(-length // steps)
+            check(runs[-1], feeds, beam, length, best, penalty)
+            assert (runs[-1]["settled"] == runs[-1]["lengths"][:, 0]).all()
+            for before, after in zip(runs, runs[1:]):
+                assert (before["settled"] <= after["settled"]).all() and (before["over"] <= after["over"]).all()
+                for n, count in enumerate(before["settled"]):
+                    assert (before["tokens"][n, 0, :count] == runs[-1]["tokens"][n, 0, :count]).all()
+            early += sum((run["settled"] > 0).any() for run in runs[:-1])
+            began += len(runs) > 1
+            context.reset()
+    assert began and (early or beam > 3)  # else nothing has settled before an end
+
+
 # ---- what is refused ----
 
 
@@ -143,6 +171,8 @@ def drawing(body):
 REFUSED = {
     "no hypothesis": (attribute(beam_size=0), 2, "expected `beam_size` from 1 to 1024, found 0"),
     "too many hypotheses": (attribute(beam_size=1025), 2, "expected `beam_size` from 1 to 1024, found 1025"),
+    "more steps in a run than in all": (attribute(steps=7), 2, "expected `steps` from 0 to 6, found 7"),
+    "steps of any number of sentences": (attribute(steps=2), 3, "`steps` needs a constant number of sentences, found `start` i64[N]"),
     "no step": (attribute(max_length=0), 2, "expected `max_length` from 1 to 65536, found 0"),
     "more returned than open": (attribute(n_best=4), 2, "expected `n_best` from 1 to 3, found 4"),
     "an end that is no token": (attribute(end_token=5), 2, "expected `end_token` from 0 to 4, found 5"),
