@@ -2,6 +2,9 @@
 /* A context: one block of memory, from the caller or the heap, that holds all a run needs. */
 #include "context.h"
 #include "memory.h"
+#ifndef RNNCC_EDGE
+#include "weights.h"
+#endif
 
 enum { PAGE_BYTES = 4096 /* the smallest; touching some pages twice does no harm */ };
 
@@ -49,6 +52,19 @@ size_t context_size(const rnncc_model *model) {
   return model ? context_lay_out(&nowhere, model->module, NULL) : 0;
 }
 
+#ifdef RNNCC_EDGE
+static void add_reader(rnncc_context *context) { (void)context; }
+static void remove_reader(rnncc_context *context) { (void)context; }
+#else
+static void add_reader(rnncc_context *context) {
+  if (context->model->weights) weights_add_reader(context->model->weights, &context->reader);
+}
+
+static void remove_reader(rnncc_context *context) {
+  if (context->model->weights) weights_remove_reader(context->model->weights, &context->reader);
+}
+#endif
+
 rnncc_status context_create(rnncc_model *model, void *memory, size_t bytes, rnncc_context **out, const char **why) {
   if (!out) return refused(RNNCC_ERROR_ARGUMENT, MESSAGE("context_create: `out` is NULL"), why);
   *out = NULL;
@@ -66,12 +82,15 @@ rnncc_status context_create(rnncc_model *model, void *memory, size_t bytes, rnnc
 #ifdef RNNCC_TRAINS
   memset(context->gradients, 0, model->module->training.bytes);
 #endif
+  add_reader(context);
   *out = context;
   return refused(RNNCC_OK, NULL, why);
 }
 
 void context_destroy(rnncc_context *context) {
-  if (context && context->owns_memory) memory_give(context);
+  if (!context) return;
+  remove_reader(context);
+  if (context->owns_memory) memory_give(context);
 }
 
 /* Each worker reads its share of each matrix first. Pages that are not in memory yet come to the NUMA node of the

@@ -21,6 +21,21 @@ RNNCC_MODULES(MODULE_DECLARATION)
 /* Whether the module is one of them. */
 RUNTIME_LOCAL bool module_is_here(const Module *module);
 
+#ifndef RNNCC_EDGE
+/* See weights.h. */
+typedef struct ModelWeights ModelWeights;
+typedef struct WeightsReader {
+  const unsigned char *const *_Atomic reading; /* the blocks of the version; NULL: no run */
+  struct WeightsReader *next;
+} WeightsReader;
+
+/* The blocks of the current version, which stay as they are until weights_release(). */
+RUNTIME_LOCAL const unsigned char *const *weights_acquire(ModelWeights *weights, WeightsReader *reader);
+static inline void weights_release(WeightsReader *reader) {
+  atomic_store_explicit(&reader->reading, NULL, memory_order_release);
+}
+#endif
+
 struct rnncc_model {
   const Module *module;
   Pool *pool;
@@ -28,6 +43,9 @@ struct rnncc_model {
   bool shares_all; /* runs of little work, too */
 #ifdef RNNCC_TRAINS
   struct Trained *trained; /* its weights; training.c */
+#endif
+#ifndef RNNCC_EDGE
+  ModelWeights *weights; /* NULL: none can change */
 #endif
 };
 
@@ -51,6 +69,7 @@ struct rnncc_context {
   enum { NOTHING_RAN, FORWARD_RAN, BACKWARD_RAN } ran;
 #endif
 #ifndef RNNCC_EDGE
+  WeightsReader reader;
   char error[256];
 #endif
 };
@@ -132,6 +151,10 @@ RUNTIME_LOCAL rnncc_status model_create(const Module *module, const rnncc_option
 RUNTIME_LOCAL void model_destroy(rnncc_model *model);
 RUNTIME_LOCAL rnncc_status shared_pool_create(const rnncc_options *options, rnncc_pool **out, const char **why);
 RUNTIME_LOCAL void shared_pool_destroy(rnncc_pool *pool);
+RUNTIME_LOCAL rnncc_status model_weights_set(rnncc_model *model, const rnncc_weight *list, size_t n, char *why,
+                                             size_t room);
+RUNTIME_LOCAL rnncc_status model_weights_get(rnncc_model *model, const char *name, void *data, size_t bytes, char *why,
+                                             size_t room);
 RUNTIME_LOCAL int32_t model_threads(const rnncc_model *model);
 RUNTIME_LOCAL int32_t model_narrowed(const rnncc_model *model);
 RUNTIME_LOCAL size_t context_size(const rnncc_model *model);

@@ -7,6 +7,7 @@
 
 #include "context.h"
 #include "sha256.h"
+#include "weights.h"
 
 /* The workers: its own, those of another model, or a pool's of some module. */
 static Pool *pool_for(const rnncc_options *options) {
@@ -88,6 +89,13 @@ rnncc_status model_create(const Module *module, const rnncc_options *given, rnnc
       .trained = trained,
 #endif
   };
+  if (module->mutable_weights) {
+    model->weights = model_weights_create(module, pool, model->turn);
+    if (!model->weights) {
+      model_destroy(model);
+      return refused(RNNCC_ERROR_MEMORY, "model_create: out of memory for the weights", why);
+    }
+  }
   prefer_huge_pages(module);
   *out = model;
   return refused(RNNCC_OK, NULL, why);
@@ -95,6 +103,7 @@ rnncc_status model_create(const Module *module, const rnncc_options *given, rnnc
 
 void model_destroy(rnncc_model *model) {
   if (!model) return;
+  model_weights_destroy(model->weights);
   pool_destroy(model->pool);
 #ifdef RNNCC_TRAINS
   trained_destroy(model->trained);

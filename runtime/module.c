@@ -62,6 +62,8 @@ RNNCC_MODULES(TRAINING)
       .pool_create = shared_pool_create,                                                                               \
       .pool_destroy = shared_pool_destroy,                                                                             \
       .training = TRAINING_OF(name),                                                                                   \
+      .weights_set = model_weights_set,                                                                                \
+      .weights_get = model_weights_get,                                                                                \
   };
 RNNCC_MODULES(API)
 

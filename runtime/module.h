@@ -27,10 +27,11 @@ typedef struct Run {
   void *const *outputs;         /* [info.n_outputs], the caller's buffers; those of staged outputs must not be used */
   unsigned char *arena;         /* info.arena_bytes, 64-byte aligned; keeps nothing from run to run */
   const unsigned char *weights; /* Module.weights */
-  const unsigned char *parameters; /* the model's trained weights; NULL where there are none */
-  unsigned char *gradients;        /* the context's; written by Module.training.backward */
-  const int64_t *dims;             /* [info.n_dims]: value of each named dimension in this run */
-  int64_t *data_dims;              /* [Module.n_data_dims]: data-dependent dims, written by the schedule */
+  const unsigned char *const *blocks; /* [ModuleMutable.n_blocks]: weights that can change, of this run; or NULL */
+  const unsigned char *parameters;    /* the model's trained weights; NULL where there are none */
+  unsigned char *gradients;           /* the context's; written by Module.training.backward */
+  const int64_t *dims;                /* [info.n_dims]: value of each named dimension in this run */
+  int64_t *data_dims;                 /* [Module.n_data_dims]: data-dependent dims, written by the schedule */
   _Atomic int *fault;  /* a kernel that meets an out-of-range value stores an rnncc_status here and goes on */
   int64_t turn;        /* 0 and 1 in turns: kernels may read weights forwards in one run, backwards in the next */
   RunProfile *profile; /* NULL unless profiling; only profile.c uses it */
@@ -73,8 +74,37 @@ typedef struct ModuleTraining {
   void (*backward)(const Run *run, Team *team);
 } ModuleTraining;
 
+/* One copy that packs weights that can change: for each index within `extents`, outermost first, element to + the sum
+ * of index * to_strides of block `target` is, or gets added, the f32 element of block `source` in the same way. */
+enum { COPY_RANK = 6 };
+typedef struct ModuleCopy {
+  int32_t source, target;
+  rnncc_dtype dtype; /* of the target: f32, bf16 or f16 */
+  int32_t adds;      /* after all copies that do not */
+  int32_t rank;
+  int64_t from, to, extents[COPY_RANK], from_strides[COPY_RANK], to_strides[COPY_RANK];
+} ModuleCopy;
+
+typedef struct Module Module;
+
+/* Weights that can change. A model keeps blocks of memory: first the weights as info.weights has them, then what the
+ * derivation computes of them, then what kernels read in a layout of their own. Bytes that no copy writes are 0. */
+typedef struct ModuleMutable {
+  const size_t *given; /* [info.n_weights]: where Module.weights has a new model's */
+  /* [info.n_weights]: whether a model keeps the weight as it is. If not, copies have each of its elements once, and no
+   * block that they write has elements of others. */
+  const unsigned char *kept;
+  int32_t n_blocks;
+  const size_t *block_bytes; /* [n_blocks] */
+  const ModuleCopy *copies;
+  int32_t n_copies;
+  const Module *derivation;     /* its inputs are all weights, its outputs the derived blocks; NULL: there are none */
+  const unsigned char *derives; /* [info.n_weights]: whether it reads the weight */
+  int32_t n_derived;
+} ModuleMutable;
+
 /* Everything the runtime knows of a model. Arrays may be NULL where their count is 0. */
-typedef struct Module {
+struct Module {
   /* All sizes of structs are set. Every axis of an input is fixed or a named dimension itself (dim >= 0). A dimension
    * that no input has takes its maximum. */
   rnncc_info info;
@@ -103,8 +133,9 @@ typedef struct Module {
   /* [info.n_outputs]: the arena offset of outputs that the schedule leaves in the arena, because a run can still fault
    * after writing them, or -1 if written in place. NULL if none is staged. */
   const int64_t *staged_outputs;
-  ModuleTraining training; /* all 0: it does not train */
-} Module;
+  ModuleTraining training;              /* all 0: it does not train */
+  const ModuleMutable *mutable_weights; /* NULL: none can change */
+};
 
 /* This worker's share of constant i of the weights, or of all of them if i is 0 and the ends are not known. Kernels
  * that share panels read about this share. */

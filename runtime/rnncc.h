@@ -6,8 +6,8 @@
  * and a reason. Nothing here allocates behind the caller's back except model_create, pool_create and context_create
  * (without caller memory); nothing prints, exits or raises a signal.
  *
- * A model is immutable and may be shared between threads. A context is one stream of runs with its states and working
- * memory; one thread at a time may use it, and it may go from thread to thread.
+ * A model is immutable, but for weights_set(), and may be shared between threads. A context is one stream of runs with
+ * its states and working memory; one thread at a time may use it, and it may go from thread to thread.
  *
  *   threads       run() returns when the outputs are there; to go on meanwhile, call it from a thread of your own. It
  *                 shares its work with the model's workers, if these are free. If another run has them, it is done by
@@ -148,7 +148,22 @@ typedef struct rnncc_info {
   const rnncc_dim_info *dims;                 /* see rnncc_dim_at() */
   const rnncc_tensor_info *inputs, *outputs;  /* see rnncc_input_at() and rnncc_output_at() */
   const rnncc_state_info *states;             /* see rnncc_state_at() */
+  /* Weights that weights_set() can set, of a module of --weights=mutable; see rnncc_weight_at(). Their shapes are
+   * fixed.
+   */
+  const rnncc_tensor_info *weights;
+  int32_t n_weights;
+  int32_t unused; /* so that what comes next is no older header's padding: not read */
 } rnncc_info;
+
+/* New numbers of a weight, for weights_set(): row-major, contiguous, aligned to the element. */
+typedef struct rnncc_weight {
+  uint32_t struct_size; /* sizeof(rnncc_weight); of an array the first one's counts */
+  rnncc_dtype dtype;
+  const char *name; /* as info.weights has it */
+  const void *data; /* only read, until weights_set() returns */
+  size_t bytes;     /* exactly those of its shape */
+} rnncc_weight;
 
 typedef struct rnncc_model rnncc_model;
 typedef struct rnncc_context rnncc_context;
@@ -382,6 +397,18 @@ typedef struct rnncc_api {
   void (*pool_destroy)(rnncc_pool *); /* of any module's; models that have it keep its threads; NULL is fine */
 
   const rnncc_training *training; /* NULL: the module was not made by --train */
+
+  /*
+   * Of a module of --weights=mutable: sets n weights of the model at once. They are packed by the model's threads, into
+   * memory of their own. A run that has begun ends with the weights that it began with; each run that begins after
+   * weights_set() has returned has the new ones, all of them. Runs never wait for it. Of two calls at once the second
+   * waits for the first. It allocates; what it no longer needs it keeps for the next call, so that memory does not grow
+   * with their number. On failure no weight has changed, and `why`, of `room` bytes, says what is wrong, if it is
+   * given. RNNCC_ERROR_UNSUPPORTED: the module's weights are constant.
+   */
+  rnncc_status (*weights_set)(rnncc_model *, const rnncc_weight *weights, size_t n, char *why, size_t room);
+  /* Copies the weight as it is now; bytes must be exact. */
+  rnncc_status (*weights_get)(rnncc_model *, const char *name, void *data, size_t bytes, char *why, size_t room);
 } rnncc_api;
 
 /* Has the struct, which says its own size, this field? Of what the first version of this ABI has it always is. */
@@ -401,6 +428,9 @@ static inline const rnncc_tensor_info *rnncc_parameter_at(const rnncc_training_i
 }
 static inline const rnncc_state_info *rnncc_state_at(const rnncc_info *info, int32_t index) {
   return (const rnncc_state_info *)((const char *)info->states + (size_t)index * info->state_size);
+}
+static inline const rnncc_tensor_info *rnncc_weight_at(const rnncc_info *info, int32_t index) {
+  return (const rnncc_tensor_info *)((const char *)info->weights + (size_t)index * info->tensor_size);
 }
 static inline const rnncc_profile_entry *rnncc_profile_at(const rnncc_profile_entry *entries, size_t index) {
   return (const rnncc_profile_entry *)((const char *)entries + index * entries->struct_size);

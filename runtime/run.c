@@ -19,8 +19,21 @@ static void region_body(void *arg, Team *team) {
 }
 
 #ifdef RNNCC_EDGE
+static void take_weights(Run *run, rnncc_context *context) { (void)run, (void)context; }
+static void leave_weights(rnncc_context *context) { (void)context; }
+
 bool run_is_shared(const rnncc_context *context) { return (void)context, true; }
 #else
+/* Weights that can change are those of now until the run ends. */
+static void take_weights(Run *run, rnncc_context *context) {
+  ModelWeights *weights = context->model->weights;
+  if (weights) run->blocks = weights_acquire(weights, &context->reader);
+}
+
+static void leave_weights(rnncc_context *context) {
+  if (context->model->weights) weights_release(&context->reader);
+}
+
 /* A run of little work is done sooner by one thread than by several, which wait for each other. */
 bool run_is_shared(const rnncc_context *context) {
   const Module *module = context->model->module;
@@ -52,12 +65,14 @@ rnncc_status run_part(rnncc_context *context, void (*part)(const Run *run, Team 
 #endif
   };
   context->turn ^= 1;
+  take_weights(&run, context);
   if (run.profile) profile_begin(&run);
   Region region = {&run, part};
   if (run_is_shared(context))
     pool_run(context->model->pool, context->model->turn, region_body, &region);
   else
     region_body(&region, &(Team){.rank = 0, .size = 1});
+  leave_weights(context);
   return atomic_load_explicit(&fault, memory_order_relaxed);
 }
 

@@ -10,17 +10,9 @@
 
 bool turns_try(Turns *turns) { return !atomic_exchange_explicit(&turns->busy, 1, memory_order_seq_cst); }
 
-/* Of Drepper, "Futexes Are Tricky" (2011), the second mutex. For a few instructions each, never while a run goes on. */
-static void list_lock(Turns *turns) {
-  uint32_t seen = 0;
-  if (atomic_compare_exchange_strong_explicit(&turns->lock, &seen, 1, memory_order_acquire, memory_order_relaxed))
-    return;
-  while (atomic_exchange_explicit(&turns->lock, 2, memory_order_acquire)) futex_sleep(&turns->lock, 2);
-}
-
-static void list_unlock(Turns *turns) {
-  if (atomic_exchange_explicit(&turns->lock, 0, memory_order_release) == 2) futex_wake_all(&turns->lock);
-}
+/* For a few instructions each, never while a run goes on. */
+static void list_lock(Turns *turns) { latch_lock(&turns->lock); }
+static void list_unlock(Turns *turns) { latch_unlock(&turns->lock); }
 
 /* Behind all of the same or a higher priority. */
 static void enter_list(Turns *turns, Waiter *waiter) {

@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#include "epoch.h"
+#include "latch.h"
 
 typedef struct Waiter {
   struct Waiter *next;
@@ -23,7 +23,7 @@ typedef struct Waiter {
 typedef struct Turns {
   _Alignas(128) _Atomic uint32_t busy;
   _Alignas(128) _Atomic uint32_t waiting;
-  _Atomic uint32_t lock; /* 0: free; 1: held; 2: held, and somebody may sleep until it is free */
+  Latch lock;
   Waiter *first;
 } Turns;
 

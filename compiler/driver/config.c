@@ -15,6 +15,7 @@ const Config *config_of(Arena *arena, const Options *options, const PlannedTarge
                      .layout_search = options->layout_search,
                      .no_winograd = options->no_winograd,
                      .seed = options->seed,
+                     .mutable_weights = options->weights == WEIGHTS_MUTABLE,
                      .edge = options->profile == PROFILE_EDGE};
   return config;
 }

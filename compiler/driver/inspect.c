@@ -8,6 +8,7 @@
 #include "driver/verdict.h"
 #include "ir/bodies.h"
 #include "ir/family.h"
+#include "ir/mutable.h"
 #include "kernels/conv/explain.h"
 #include "kernels/recurrent/explain.h"
 #include "layout/layout_plan.h"
@@ -67,6 +68,16 @@ static void print_model(const Graph *graph) {
   print_values(graph->arena, "trained", graph->inputs + graph_own_inputs(graph), graph->n_parameters);
 }
 
+/* Those that a program can set, and those that it cannot. */
+static void print_mutables(const Graph *graph) {
+  const MutableWeights *m = graph->mutables;
+  for (int i = 0; m && i < m->n_weights; i++)
+    printf("%-8s %-24s %s\n", i ? "" : "mutable", printable(graph->arena, m->weights[i].given->name),
+           shape_text(graph->arena, m->weights[i].given));
+  for (int i = 0; m && i < m->n_fixed; i++)
+    printf("%-8s %-24s %s\n", i ? "" : "constant", printable(graph->arena, m->fixed[i].value->name), m->fixed[i].why);
+}
+
 static void print_remarks(const Graph *graph) {
   for (int i = 0; i < graph->n_remarks; i++) printf("%-8s %s\n", i ? "" : "remarks", graph->remarks[i]);
 }
@@ -121,6 +132,7 @@ void inspect_module(const Options *options, Program *program) {
   const Graph *graph = program->graph;
   print_heading(options, graph);
   print_model(graph);
+  print_mutables(graph);
   print_remarks(graph);
   printf("%-8s %lld bytes packed for %s", "weights", (long long)program->weights_bytes, graph->config->target->name);
   const char *several = options->n_targets > 1  ? options->n_models > 1 ? "targets and networks" : "targets"

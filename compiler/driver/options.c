@@ -144,6 +144,14 @@ static void check_training(const Options *options) {
   if (options->training.wanted && options->profile == PROFILE_EDGE) REFUSE("--train: expected no --profile=edge");
 }
 
+static void check_weights(const Options *options) {
+  if (options->weights != WEIGHTS_MUTABLE) return;
+  if (options->profile == PROFILE_EDGE)
+    REFUSE("--weights=mutable: a model has memory of its own for them, which --profile=edge has not");
+  if (options->emit == EMIT_GRAPH) REFUSE("--weights=mutable: --emit=graph writes the model, not a module");
+  if (options->training.wanted) REFUSE("--weights=mutable: --train has weights that change already");
+}
+
 static void check_output(const Options *options) {
   bool to_stdout = options->output && !strcmp(options->output, "-");
   bool is_text = options->emit == EMIT_DOT || options->emit == EMIT_H;
@@ -177,6 +185,7 @@ Options parse_options(Arena *arena, int argc, char **argv) {
   check_one_target(&options);
   check_profile(&options);
   check_training(&options);
+  check_weights(&options);
   check_output(&options);
   if (!(options.budget_seconds > 0)) options.budget_seconds = options.verb == VERB_TARGETS ? 6 : 60;
   if (options.verb != VERB_TARGETS && options.verb != VERB_SCHEDULES) plan_targets(&options);

@@ -36,6 +36,8 @@ typedef enum EmitKind {
 
 typedef enum Profile { PROFILE_FULL, PROFILE_EDGE } Profile;
 
+typedef enum Weights { WEIGHTS_CONSTANT, WEIGHTS_MUTABLE } Weights;
+
 typedef enum Explain {
   EXPLAIN_NOTHING,
   EXPLAIN_VERDICT,
@@ -71,6 +73,7 @@ typedef struct Options {
   bool static_library; /* --static was given */
   const char *name;    /* with which globals and the names of a header begin; NULL: made from the model's name */
   Profile profile;
+  Weights weights;
   int n_targets;
   PlannedTarget *targets;    /* of one architecture, the one that needs most of the CPU first */
   const char *machine_given; /* --machine=; NULL: not given */

@@ -7,6 +7,7 @@
 #include "driver/config.h"
 #include "driver/output.h"
 #include "ir/bodies.h"
+#include "ir/mutable.h"
 #include "link/toolchain.h"
 #include "link/wheel.h"
 #include "load/load.h"
@@ -44,15 +45,25 @@ static void step_load(Compilation *c, Branch *b) {
   stop_on_errors();
 }
 
+/* What the network's weights derive is compiled as a network that no application sees. */
+static void step_add_derivation(Compilation *c, Branch *b) {
+  Graph *derivation = b->graph->mutables ? b->graph->mutables->derivation : NULL;
+  if (!derivation) return;
+  Branch *added = &c->branches[c->n_branches + c->n_derivations++];
+  *added = (Branch){.model = b->model, .config = derivation->config, .graph = derivation};
+  b->derivation = added;
+}
+
 static void step_lower(Compilation *c, Branch *b) {
   (void)c;
   b->program = lower(b->graph);
 }
 
 static void step_join_weights(Compilation *c) {
-  Program **programs = ARENA_ARRAY(c->arena, Program *, c->n_branches);
-  for (int i = 0; i < c->n_branches; i++) programs[i] = c->branches[i].program;
-  join_weights(programs, c->n_branches);
+  int count = c->n_branches + c->n_derivations;
+  Program **programs = ARENA_ARRAY(c->arena, Program *, count);
+  for (int i = 0; i < count; i++) programs[i] = c->branches[i].program;
+  join_weights(programs, count);
 }
 
 /* "encoder", "x86_64_v3", "encoder_x86_64_v3"; NULL: there is no other unit. */
@@ -62,15 +73,25 @@ static const char *unit_name(const Compilation *c, const Branch *b) {
   return network && target ? arena_format(c->arena, "%s_%s", network, target) : network ? network : target;
 }
 
+static const char *derivation_name(const Compilation *c, const Branch *b) {
+  const char *name = unit_name(c, b);
+  return name ? arena_format(c->arena, "%s_derivation", name) : "derivation";
+}
+
 static void step_emit(Compilation *c, Branch *b) {
-  UnitPlace place = {.name = unit_name(c, b), .has_weights = b == c->branches};
+  bool is_derivation = b >= c->branches + c->n_branches;
+  UnitPlace place = {.name = is_derivation ? derivation_name(c, b) : unit_name(c, b),
+                     .has_weights = b == c->branches,
+                     .derivation = b->derivation ? derivation_name(c, b->derivation) : NULL,
+                     .is_derivation = is_derivation};
   b->unit = emit_unit(b->program, build_record(b->graph), &place);
 }
 
 static Units units_of(const Compilation *c) {
-  const Unit **list = ARENA_ARRAY(c->arena, const Unit *, c->n_branches);
-  for (int i = 0; i < c->n_branches; i++) list[i] = c->branches[i].unit;
-  return (Units){c->n_branches, c->options->n_models, list};
+  int count = c->n_branches + c->n_derivations;
+  const Unit **list = ARENA_ARRAY(c->arena, const Unit *, count);
+  for (int i = 0; i < count; i++) list[i] = c->branches[i].unit;
+  return (Units){count, c->n_branches, c->options->n_models, list};
 }
 
 static void step_write_unit(Compilation *c) {
@@ -223,11 +244,12 @@ static void run_step(Compilation *c, Branch *b, const Step *step) {
 
 static Compilation *compilation_of(const Options *options, Arena *arena, int n_branches) {
   Compilation *c = ARENA_NEW(arena, Compilation);
+  int most = 2 * n_branches; /* each may have a derivation */
   *c = (Compilation){.options = options,
                      .arena = arena,
                      .files.arena = arena,
                      .n_branches = n_branches,
-                     .branches = ARENA_ARRAY(arena, Branch, n_branches)};
+                     .branches = ARENA_ARRAY(arena, Branch, most)};
   return c;
 }
 
@@ -260,8 +282,8 @@ void run_steps(Compilation *c, StepName last) {
   for (; c->next <= last; c->next++) {
     const Step *step = &steps[c->next];
     bool dumped = c->options->dump_after && !strcmp(c->options->dump_after, step->name);
-    for (int i = 0; i < c->n_branches; i++) run_step(c, &c->branches[i], step);
-    for (int i = 0; dumped && i < c->n_branches; i++) dump(c, &c->branches[i]);
+    for (int i = 0; i < c->n_branches + c->n_derivations; i++) run_step(c, &c->branches[i], step);
+    for (int i = 0; dumped && i < c->n_branches + c->n_derivations; i++) dump(c, &c->branches[i]);
   }
 }
 

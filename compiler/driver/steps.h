@@ -19,23 +19,25 @@ typedef enum StepName {
 } StepName;
 
 /* What is compiled of one network for one target. A field is set from the step on that makes it. */
-typedef struct Branch {
+typedef struct Branch Branch;
+struct Branch {
   const PlannedModel *model;
-  const Config *config; /* what the options ask of a graph */
-  Graph *graph;         /* by load */
-  Program *program;     /* by lower */
-  Unit *unit;           /* by emit */
-  int n_told;           /* remarks of the graph that are printed */
-} Branch;
+  const Config *config;     /* what the options ask of a graph */
+  Graph *graph;             /* by load */
+  Program *program;         /* by lower */
+  Unit *unit;               /* by emit */
+  int n_told;               /* remarks of the graph that are printed */
+  const Branch *derivation; /* of its weights that can change, by add_derivation; NULL: none */
+};
 
 /* A compilation between steps. Each step is done for all branches before the next one. */
 typedef struct Compilation {
   const Options *options;
   Arena *arena;
   StepName next; /* the next step */
-  int n_branches;
+  int n_branches, n_derivations;
   ModelFiles files;   /* by load */
-  Branch *branches;   /* in the order of the options' targets, and for each in that of their models */
+  Branch *branches;   /* in the order of the options' targets, and for each in that of their models; then derivations */
   const char *folder; /* by write_unit */
 } Compilation;
 

@@ -41,9 +41,9 @@ static void add_shape(Text *out, Arena *arena, const Value *value) {
 }
 
 static const char *const storages[] = {
-    [STORAGE_NONE] = "none",        [STORAGE_INPUT] = "input",     [STORAGE_OUTPUT] = "output",
-    [STORAGE_ARENA] = "arena",      [STORAGE_WEIGHTS] = "weights", [STORAGE_PARAMETER] = "parameter",
-    [STORAGE_GRADIENT] = "gradient"};
+    [STORAGE_NONE] = "none",         [STORAGE_INPUT] = "input",          [STORAGE_OUTPUT] = "output",
+    [STORAGE_ARENA] = "arena",       [STORAGE_WEIGHTS] = "weights",      [STORAGE_PARAMETER] = "parameter",
+    [STORAGE_GRADIENT] = "gradient", [STORAGE_BLOCK] = "mutable weights"};
 
 static void add_place(Text *out, const Program *program, const Value *root) {
   add_text(out, "where", storages[root->storage]);

@@ -7,6 +7,7 @@
 
 #include "emit/describe.h"
 #include "emit/unit.h"
+#include "ir/mutable.h"
 #include "machine/targets.h"
 
 /* Names of the model may hold line ends. */
@@ -71,6 +72,14 @@ static void add_states(Text *out, const Graph *graph) {
   }
 }
 
+/* Of weights that a program can set. */
+static void add_mutables(Text *out, const MutableWeights *m) {
+  for (int i = 0; m && i < m->n_weights; i++) {
+    add_tensor(out, "weight", m->weights[i].given);
+    text_add(out, "\n");
+  }
+}
+
 static Text description(const Program *program, const char *build) {
   const Graph *graph = program->graph;
   Text out = text_new(program->arena);
@@ -80,6 +89,7 @@ static Text description(const Program *program, const char *build) {
   add_tensors(&out, "input", graph->inputs, graph_own_inputs(graph));
   add_tensors(&out, "output", graph->outputs, graph_own_outputs(graph));
   add_states(&out, graph);
+  add_mutables(&out, graph->mutables);
   add_field(&out, "isa", graph->config->target->isa);
   add_field(&out, "target", graph->config->target->name);
   text_add(&out, "%-8s %lld bytes packed, sha256 %s\n", "weights", (long long)program->weights_bytes,

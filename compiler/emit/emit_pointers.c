@@ -65,6 +65,11 @@ static void emit_pointer(Text *out, Value *value, int depth) {
   case STORAGE_GRADIENT:
     text_add(out, "(%s *)(void *)(run->gradients + %lld);\n", type, (long long)root->offset);
     break;
+  case STORAGE_BLOCK:
+    text_add(out, "(const %s *)(const void *)(run->blocks[%d]", type, root->slot);
+    add_places(out, value);
+    text_add(out, ");\n");
+    break;
   case STORAGE_NONE:
     bug("t%d has no place", value->id);
   }

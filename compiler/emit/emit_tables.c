@@ -4,6 +4,7 @@
 
 #include "emit/unit.h"
 #include "ir/family.h"
+#include "ir/mutable.h"
 #include "machine/targets.h"
 
 static void emit_name(Text *out, const char *name) { text_quoted(out, name ? name : ""); }
@@ -27,7 +28,7 @@ static void emit_tensor(Text *out, const Value *value) {
   text_add(out, "}}");
 }
 
-static void emit_tensors(Text *out, const char *table, Value *const *values, int count) {
+void emit_tensors(Text *out, const char *table, Value *const *values, int count) {
   if (!count) return;
   text_add(out, "\nstatic const rnncc_tensor_info %s[] = {\n", table);
   for (int i = 0; i < count; i++) {
@@ -198,6 +199,7 @@ static void emit_info(Text *out, const Program *program, const char *build) {
   if (graph_own_inputs(graph)) text_add(out, "    .inputs = inputs,\n");
   if (graph_own_outputs(graph)) text_add(out, "    .outputs = outputs,\n");
   if (graph->n_states) text_add(out, "    .states = states,\n");
+  if (graph->mutables) text_add(out, "    .n_weights = %d, .weights = weights,\n", graph->mutables->n_weights);
   text_add(out, "  },\n");
 }
 
@@ -219,7 +221,7 @@ static void emit_weight_places(Text *out, const Program *program, const char *na
   text_add(out, "\n};\n");
 }
 
-void emit_tables(Unit *unit, Program *program, const char *build) {
+void emit_tables(Unit *unit, Program *program, const char *build, const UnitPlace *place) {
   Graph *graph = program->graph;
   Text *out = &unit->text;
   bool in_a_row = weights_are_in_a_row(program);
@@ -234,6 +236,7 @@ void emit_tables(Unit *unit, Program *program, const char *build) {
   if (!graph->config->edge && !in_a_row) emit_weight_places(out, program, "weight_begins", weight_begin);
   emit_staged(out, graph);
   emit_parameters(out, graph);
+  if (graph->mutables) emit_mutable(out, program, place->derivation);
   int n_data_dims = dim_known_count(graph->dims) - dim_given_count(graph->dims);
   emit_output_shapes(out, graph, "output_shapes", false);
   if (n_data_dims) emit_output_shapes(out, graph, "output_room", true);
@@ -251,6 +254,7 @@ void emit_tables(Unit *unit, Program *program, const char *build) {
   if (n_data_dims) text_add(out, "  .n_data_dims = %d,\n  .output_room = output_room,\n", n_data_dims);
   if (!graph->config->edge && program->share_from > 0) text_add(out, "  .share_from = %.3g,\n", program->share_from);
   emit_training(out, program);
+  if (graph->mutables) text_add(out, "  .mutable_weights = &mutable_weights,\n");
   text_add(out, "  .output_shapes = output_shapes,\n  .schedule = schedule,\n};\n");
-  if (!graph->config->edge) emit_note(out, program, build);
+  if (!graph->config->edge && !place->is_derivation) emit_note(out, program, build);
 }

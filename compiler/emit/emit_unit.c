@@ -90,6 +90,6 @@ Unit *emit_unit(Program *program, const char *build, const UnitPlace *place) {
   emit_kernels(unit, program);
   emit_weights(unit, program, place->has_weights);
   emit_schedule(unit, program);
-  emit_tables(unit, program, build);
+  emit_tables(unit, program, build, place);
   return unit;
 }

@@ -21,23 +21,31 @@ typedef struct Unit {
   const char **headers; /* template headers that the unit includes, each relative to templates/ */
 } Unit;
 
-/* The units of one module, one for each network of each target. */
+/* The units of one module: one for each network of each target, then those of derivations (ir/mutable.h). */
 typedef struct Units {
-  int count, networks; /* of a target: those of the first target come first */
+  int count, modules, networks; /* modules: without derivations; networks: of a target, the first target's come first */
   const Unit *const *list;
 } Units;
 
 /* Among the units of one module. */
 typedef struct UnitPlace {
-  const char *name; /* by which its file and its Module differ from the others'; NULL: there are no others */
-  bool has_weights; /* for all of them */
+  const char *name;       /* by which its file and its Module differ from the others'; NULL: there are no others */
+  bool has_weights;       /* for all of them */
+  const char *derivation; /* the name of the unit of this network's derivation; NULL: it has none */
+  bool is_derivation;
 } UnitPlace;
 
 /* needs: all passes over the program, and join_weights. `build` is the one-line build record. */
 Unit *emit_unit(Program *program, const char *build, const UnitPlace *place);
 
 /* The module's tables: names, shapes, states, checks, steps, and the Module itself. */
-void emit_tables(Unit *unit, Program *program, const char *build);
+void emit_tables(Unit *unit, Program *program, const char *build, const UnitPlace *place);
+
+/* Of weights that can change: the table `weights` of info, and `mutable_weights` of the Module. */
+void emit_mutable(Text *out, const Program *program, const char *derivation);
+
+/* The table of tensors `table`; nothing if there are none. */
+void emit_tensors(Text *out, const char *table, Value *const *values, int count);
 
 /* What `rnnrun inspect` reads of a module that it cannot load. */
 void emit_note(Text *out, const Program *program, const char *build);

@@ -37,9 +37,10 @@ typedef struct Config {
   PrecisionRules precision;       /* --precision */
   Training training;              /* --train, --loss */
   LayoutSearch layout_search;
-  bool no_winograd; /* --no-winograd */
-  uint64_t seed;    /* --seed */
-  bool edge;        /* --profile=edge: no profile and no messages */
+  bool no_winograd;     /* --no-winograd */
+  uint64_t seed;        /* --seed */
+  bool mutable_weights; /* --weights=mutable */
+  bool edge;            /* --profile=edge: no profile and no messages */
 } Config;
 
 #endif

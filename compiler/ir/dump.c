@@ -21,10 +21,11 @@ static void dump_shape(Text *out, const Value *value) {
 void value_dump_place(Text *out, const char *before, const Value *value) {
   static const char *const names[] = {
       [STORAGE_INPUT] = "input",     [STORAGE_OUTPUT] = "output",       [STORAGE_ARENA] = "arena",
-      [STORAGE_WEIGHTS] = "weights", [STORAGE_PARAMETER] = "parameter", [STORAGE_GRADIENT] = "gradient"};
+      [STORAGE_WEIGHTS] = "weights", [STORAGE_PARAMETER] = "parameter", [STORAGE_GRADIENT] = "gradient",
+      [STORAGE_BLOCK] = "block"};
   if (value->storage == STORAGE_NONE) return;
   text_add(out, "%s%s", before, names[value->storage]);
-  if (value->storage == STORAGE_INPUT || value->storage == STORAGE_OUTPUT)
+  if (value->storage == STORAGE_INPUT || value->storage == STORAGE_OUTPUT || value->storage == STORAGE_BLOCK)
     text_add(out, " %d", value->slot);
   else
     text_add(out, "+%lld", (long long)value->offset);

@@ -10,7 +10,7 @@
 /* ---- values ---- */
 
 static bool equal_constants(const Value *a, const Value *b) {
-  if (a->dtype != b->dtype || a->rank != b->rank) return false;
+  if (a->dtype != b->dtype || a->rank != b->rank || a->block != b->block) return false; /* blocks change apart */
   for (int axis = 0; axis < a->rank; axis++)
     if (dim_value(a->shape[axis]) != dim_value(b->shape[axis])) return false;
   return a->data == b->data || !memcmp(a->data, b->data, (size_t)value_max_bytes(a));

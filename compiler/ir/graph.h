@@ -20,10 +20,12 @@
 #include "support/arena.h"
 #include "support/diagnostics.h"
 
-typedef struct Schedule Schedule;           /* ir/family.h */
-typedef struct Stack Stack;                 /* kernels/recurrent/stack.h */
-typedef struct LayoutPlan LayoutPlan;       /* layout/layout_plan.h */
-typedef struct NarrowWeights NarrowWeights; /* ir/narrow.h */
+typedef struct Schedule Schedule;             /* ir/family.h */
+typedef struct Stack Stack;                   /* kernels/recurrent/stack.h */
+typedef struct LayoutPlan LayoutPlan;         /* layout/layout_plan.h */
+typedef struct NarrowWeights NarrowWeights;   /* ir/narrow.h */
+typedef struct MutableWeights MutableWeights; /* ir/mutable.h */
+typedef struct Reordered Reordered;           /* ir/mutable.h */
 
 enum { MAX_RANK = RNNCC_MAX_RANK };
 
@@ -36,10 +38,12 @@ typedef enum Storage {
   STORAGE_WEIGHTS,   /* packed weights + offset */
   STORAGE_PARAMETER, /* the model's trained weights + offset */
   STORAGE_GRADIENT,  /* the context's gradients + offset: a parameter's has the parameter's */
+  STORAGE_BLOCK,     /* a block of weights that can change, `slot` says which: ir/mutable.h */
 } Storage;
 
 static inline bool storage_is_read_only(Storage storage) {
-  return storage == STORAGE_INPUT || storage == STORAGE_WEIGHTS || storage == STORAGE_PARAMETER;
+  return storage == STORAGE_BLOCK || storage == STORAGE_INPUT || storage == STORAGE_WEIGHTS ||
+         storage == STORAGE_PARAMETER;
 }
 
 /* least <= x <= most. */
@@ -65,6 +69,11 @@ struct Value {
   const Dim **elements;        /* tensor whose elements are known symbolically (Shape of an input), else NULL */
   const int64_t *divisors;     /* of such floats: element i is elements[i] / divisors[i]; NULL: all 1 */
 
+  /* Of a constant that the running module can change: its block, from 1 on; else 0. `data` is made up then, and says
+   * nothing. A weight of the model, until derive_weights, is an input of a given shape. See ir/mutable.h. */
+  int block;
+  const Reordered *reordered; /* of a constant whose gates the front end has put in order: of which; else NULL */
+
   const IntRange *interval; /* of integers: holds every element, shapes/intervals.h; NULL: whatever the type allows */
 
   /* Layout NCHW[x]c with x = channel_block: [N][ceil(C/x)][H][W][x], see layout/blocked.h; 0: row-major. */
@@ -76,7 +85,7 @@ struct Value {
   int64_t first_block;
   const Dim *at; /* of a slice of a value that a loop scans: byte offset in view_of; NULL: none */
   Storage storage;
-  int slot;       /* of STORAGE_INPUT and STORAGE_OUTPUT */
+  int slot;       /* of STORAGE_INPUT, STORAGE_OUTPUT and STORAGE_BLOCK */
   int64_t offset; /* bytes, but of STORAGE_INPUT and STORAGE_OUTPUT; a multiple of 64 */
 
   Location where;
@@ -163,6 +172,8 @@ struct Graph {
   Value **initials; /* by parameter: the constant that it begins as */
   int loss;         /* index of the output that is the loss */
 
+  MutableWeights *mutables; /* of a whole network: weights that can change; NULL: none */
+
   int n_stacks; /* recurrent layers that can run as a wavefront; set by find_stacks */
   Stack *stacks;
 
@@ -214,7 +225,8 @@ UseList graph_uses(Graph *graph);
 void graph_remove_dead(Graph *graph);
 
 bool value_is_constant(const Value *value);
-bool value_static(const Value *value); /* every axis constant */
+bool value_is_known(const Value *value); /* a constant, and no program can set it: its numbers may be looked at */
+bool value_static(const Value *value);   /* every axis constant */
 /* Is it a list of known elements that only shape rules read? No node writes it, and no kernel has it. */
 static inline bool value_is_for_shapes(const Value *value) {
   return value->elements && !value->producer && !value->is_input && !value->data;

@@ -36,6 +36,7 @@ static Value *new_constant(Graph *graph, const Value *value, float *data, const 
   for (int axis = 0; axis < value->rank; axis++) shape[axis] = dim_value(value->shape[axis]);
   Value *made = graph_constant(graph, value->name, RNNCC_F32, value->rank, shape, data);
   made->narrow = narrow;
+  made->block = value->block;
   return made;
 }
 
@@ -65,6 +66,9 @@ static float *largest_of(Arena *arena, const Value *value, const NarrowWeights *
 }
 
 Value *narrow_scaled(Graph *graph, const Value *value, const NarrowWeights *channels) {
+  if (value->block)
+    error_at(value->where, EXIT_UNSUPPORTED, "--weights=mutable: a weight with scales, of %s, is not packed again",
+             dtype_name(channels->dtype));
   NarrowWeights *narrow = ARENA_NEW(graph->arena, NarrowWeights);
   *narrow = *channels;
   int64_t depth = value_count(value) / narrow->count;

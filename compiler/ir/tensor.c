@@ -85,18 +85,25 @@ void tensor_set_int(Tensor *tensor, int64_t index, int64_t value) {
   bug("a tensor without a type");
 }
 
+/* What is decided by numbers that are made up would be wrong without a sign of it. */
+static void check_known(const Value *value) {
+  if (value->block) bug("the numbers of t%d are looked at, which can change", value->id);
+}
+
 double value_element(const Value *value, int64_t index) {
+  check_known(value);
   const Tensor elements = {.dtype = value->dtype, .data = (void *)value->data};
   return tensor_get(&elements, index);
 }
 
 int64_t value_integer(const Value *value, int64_t index) {
+  check_known(value);
   const Tensor elements = {.dtype = value->dtype, .data = (void *)value->data};
   return tensor_get_int(&elements, index);
 }
 
 bool value_number(const Value *value, double *number) {
-  if (!value->data || value_max_count(value) != 1) return false;
+  if (!value_is_known(value) || value_max_count(value) != 1) return false;
   *number = value_element(value, 0);
   return true;
 }

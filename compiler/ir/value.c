@@ -5,6 +5,7 @@
 #include "support/numbers.h"
 
 bool value_is_constant(const Value *value) { return value->data != NULL; }
+bool value_is_known(const Value *value) { return value->data && !value->block; }
 
 bool value_static(const Value *value) {
   for (int axis = 0; axis < value->rank; axis++)

@@ -42,9 +42,9 @@ static void add_whole_runtime(Text *text) {
 
 /* What $RNNCC_ISA can be, of several targets. */
 static void name_isas(Text *text, const Units *units) {
-  if (units->count == units->networks) return;
+  if (units->modules == units->networks) return;
   text_add(text, "#define RNNCC_ISAS \"");
-  for (int i = 0; i < units->count; i += units->networks) {
+  for (int i = 0; i < units->modules; i += units->networks) {
     const Target *target = units->list[i]->program->graph->config->target;
     text_add(text, "%s%s or %s", i ? ", " : "", target->isa, target->name);
   }
@@ -54,7 +54,7 @@ static void name_isas(Text *text, const Units *units) {
 /* The units' modules, each with the place of its target's first one. */
 static void name_modules(Text *text, const Units *units) {
   text_add(text, "#define RNNCC_MODULES(EACH)");
-  for (int i = 0; i < units->count; i++)
+  for (int i = 0; i < units->modules; i++)
     text_add(text, " EACH(RNNCC_GLOBAL(module_%s), %d)", units->list[i]->name, i / units->networks * units->networks);
   text_add(text, "\n#define RNNCC_NETWORKS %d\n", units->networks);
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "ir/cell.h"
+#include "ir/mutable.h"
 #include "load/model.h"
 
 /* from[g]: where ONNX's gate g stands in `order`. False if it is no permutation of the letters. */
@@ -32,8 +33,21 @@ static void permute(const char *given, char *permuted, int64_t blocks, int n, si
     for (int g = 0; g < n; g++, permuted += bytes) memcpy(permuted, given + (size_t)from[g] * bytes, bytes);
 }
 
+/* The same by rows. */
+static const Reordered *reordering(Arena *arena, Value *given, int n, const int *from, bool bias) {
+  int64_t rows = dim_value(given->shape[1]), gate_rows = rows / n / (bias ? 2 : 1);
+  int64_t *list = ARENA_ARRAY(arena, int64_t, rows);
+  for (int64_t row = 0; row < rows; row++) {
+    int64_t gate = row / gate_rows, half = gate / n * n;
+    list[row] = (half + from[gate - half]) * gate_rows + row % gate_rows;
+  }
+  Reordered *reordered = ARENA_NEW(arena, Reordered);
+  *reordered = (Reordered){given, rows, list};
+  return reordered;
+}
+
 /* The constant with its gates permuted; the shape rule reports shapes that do not fit. */
-static Value *permuted_constant(ModelReader *reader, const Value *value, bool bias, int n, const int *from) {
+static Value *permuted_constant(ModelReader *reader, Value *value, bool bias, int n, const int *from) {
   if (value->rank != (bias ? 2 : 3)) return NULL;
   int64_t shape[3] = {0};
   for (int axis = 0; axis < value->rank; axis++) shape[axis] = dim_value(value->shape[axis]);
@@ -44,6 +58,7 @@ static Value *permuted_constant(ModelReader *reader, const Value *value, bool bi
   permute(value->data, data, stacks, n, gate_bytes, from);
   Value *permuted = graph_constant(reader->graph, value->name, value->dtype, value->rank, shape, data);
   permuted->where = value->where;
+  permuted->reordered = reordering(reader->arena, value, n, from, bias);
   return permuted;
 }
 

@@ -6,10 +6,12 @@
  *   before it:               s into the weights by input channel, and the window's sum of t into the bias, unless the
  *                            padding would have to be t instead of 0.
  *
- * A batch normalisation that cannot move stays, with parameters s, t, 0, 1 and no epsilon. Sums are in double.
+ * A batch normalisation that cannot move stays, with parameters s, t, 0, 1 and no epsilon. Sums are in double. Where
+ * weights can change, nodes compute the same of them in f32: fold_by_nodes.c.
  */
 #include "passes.h"
 #include "passes/channel_affine.h"
+#include "passes/fold_by_nodes.h"
 #include "shapes/build.h"
 #include "shapes/shape.h"
 
@@ -156,10 +158,11 @@ static void simplify_parameters(Graph *graph, Node *node, const ChannelAffine *a
 /* needs: infer_shapes; no epilogues yet. keeps: types and shapes. */
 void fold_affine(Graph *graph) {
   UseList uses = graph_uses(graph);
-  int kept = 0;
-  for (int n = 0; n < graph->n_nodes; n++) {
+  int kept = 0, n_nodes = graph->n_nodes;
+  for (int n = 0; n < n_nodes; n++) {
     ChannelAffine affine;
     Node *node = graph->nodes[n];
+    if (fold_by_nodes(graph, &uses, node)) continue;
     bool is_affine = channel_affine_of(graph, node, &affine);
     if (is_affine && fold_backward(graph, &uses, node, &affine)) continue;
     graph->nodes[kept++] = node;
@@ -167,6 +170,8 @@ void fold_affine(Graph *graph) {
     }
     if (is_affine && is_op(node, OP_BatchNormalization)) simplify_parameters(graph, node, &affine);
   }
+  for (int n = n_nodes; n < graph->n_nodes; n++) graph->nodes[kept++] = graph->nodes[n];
   graph->n_nodes = kept;
+  sort_nodes(graph);
   graph_remove_dead(graph);
 }

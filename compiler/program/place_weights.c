@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The weights file: every constant that a kernel reads, in the order of first use, then what trained weights
  * start with; each on a 64-byte boundary. */
+#include "ir/mutable.h"
 #include "passes.h"
 #include "program/program.h"
 #include "support/list.h"
@@ -15,19 +16,35 @@ static void place(Program *program, Value *value) {
   *LIST_ADD(program->arena, program->weights, program->n_weights, program->weights_capacity) = value;
 }
 
+static void place_constant(Program *program, Value *value) {
+  if (!value->block) {
+    place(program, value);
+    return;
+  }
+  value->storage = STORAGE_BLOCK;
+  value->slot = value->block - 1;
+}
+
 static void place_constants(Item *item, Block *block, void *context) {
   (void)block;
   for (int a = 0; a < item->n_accesses; a++) {
     Value *root = value_root(item->accesses[a].value);
-    if (root->data && root->storage == STORAGE_NONE) place(context, root);
+    if (root->data && root->storage == STORAGE_NONE) place_constant(context, root);
   }
 }
 
+/* What a model of the module begins with. */
+static void place_given(Program *program) {
+  const MutableWeights *mutables = program->graph->mutables;
+  for (int i = 0; mutables && i < mutables->n_weights; i++) place(program, mutables->weights[i].given);
+}
+
 /* needs: lower. keeps: the items. Sets the offset of every constant that an item touches, and fills program->weights.
- */
+ * Of weights that can change it places what the model has. */
 void place_weights(Program *program) {
   program->weights_bytes = 0;
   program->n_weights = 0;
+  place_given(program);
   each_item(program, place_constants, program);
   for (int i = 0; i < program->graph->n_parameters; i++) {
     Value *initial = program->graph->initials[i];

@@ -26,7 +26,7 @@ static bool inputs_constant(const Node *node) {
   Attribute *bodies[MAX_BODIES];
   if (node_bodies(node, bodies)) return false; /* bodies read captured values too */
   for (int i = 0; i < node->n_inputs; i++)
-    if (node->inputs[i] && !node->inputs[i]->data && !reads_shape_only(node)) return false;
+    if (node->inputs[i] && !value_is_known(node->inputs[i]) && !reads_shape_only(node)) return false;
   return true;
 }
 

@@ -29,6 +29,18 @@ rnncc_status shared_pool_create(const rnncc_options *options, rnncc_pool **out, 
 
 void shared_pool_destroy(rnncc_pool *pool) { (void)pool; }
 
+rnncc_status model_weights_set(rnncc_model *model, const rnncc_weight *list, size_t n, char *why, size_t room) {
+  (void)model, (void)list, (void)n;
+  if (why && room) *why = 0;
+  return RNNCC_ERROR_UNSUPPORTED;
+}
+
+rnncc_status model_weights_get(rnncc_model *model, const char *name, void *data, size_t bytes, char *why, size_t room) {
+  (void)model, (void)name, (void)data, (void)bytes;
+  if (why && room) *why = 0;
+  return RNNCC_ERROR_UNSUPPORTED;
+}
+
 int32_t model_threads(const rnncc_model *model) { return model ? 1 : 0; }
 int32_t model_narrowed(const rnncc_model *model) {
   (void)model;

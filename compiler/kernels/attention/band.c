@@ -62,7 +62,7 @@ static double seen_share(const Mask *mask, const Band *band) {
 }
 
 bool band_of_mask(const Value *mask, Band *band) {
-  if (!value_is_constant(mask) || mask->rank < 2 || value_count(mask) == 0) return false;
+  if (!value_is_known(mask) || mask->rank < 2 || value_count(mask) == 0) return false;
   Mask m = {.data = mask->data,
             .rows = dim_value(mask->shape[mask->rank - 2]),
             .columns = dim_value(mask->shape[mask->rank - 1])};

@@ -222,7 +222,7 @@ static bool set_band(Graph *graph, FusedAttention *a, const Value *mask) {
 }
 
 static void set_mask(Graph *graph, FusedAttention *a, Node *node, Value *mask) {
-  bool turned = value_is_constant(mask) && mask->rank > 1 && !dim_equals(axis_of(mask, 2), 1);
+  bool turned = value_is_known(mask) && mask->rank > 1 && !dim_equals(axis_of(mask, 2), 1);
   StridedView view = strided_view(graph, turned ? turned_mask(graph, mask) : mask);
   a->mask = operand_of(graph, &view, a->batch_rank, turned);
   node->inputs[node->n_inputs++] = view.base;

@@ -39,7 +39,8 @@ static bool runs_blocked(const Graph *graph, const Convolution *conv) {
   int lanes = graph->config->target->lanes;
   bool whole = conv->groups == 1 || (conv->channels % lanes == 0 && conv->kernels % lanes == 0);
   return !graph->config->no_winograd && whole && conv->channels >= lanes && conv->weights->data &&
-         fits_axis(&conv->h) && fits_axis(&conv->w) && winograd_has_window(conv->h.kernel, conv->w.kernel);
+         !conv->weights->block && fits_axis(&conv->h) && fits_axis(&conv->w) &&
+         winograd_has_window(conv->h.kernel, conv->w.kernel);
 }
 
 /* "winograd4x4_3x3_oc2t13b25_groups", then the differences between layers of one plan. */

@@ -227,7 +227,7 @@ const char *elementwise_chained(Arena *arena, const Node *node, const char *cons
 
 bool elementwise_is_literal(const Value *value) {
   bool number = value->dtype == RNNCC_F32 || is_byte(value);
-  return value_is_constant(value) && number && value_static(value) && value_count(value) == 1;
+  return value_is_known(value) && number && value_static(value) && value_count(value) == 1;
 }
 
 /* ---- epilogues ---- */

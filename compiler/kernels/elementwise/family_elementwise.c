@@ -102,7 +102,7 @@ static void set_shape_knobs(KernelSpec *spec, const Broadcast *nest, int operand
 /* Is it a constant without zeros? */
 static bool never_zero(const Value *value) {
   size_t size = dtype_size(value->dtype);
-  if (!value_is_constant(value)) return false;
+  if (!value_is_known(value)) return false;
   for (int64_t i = 0; i < value_count(value); i++) {
     int64_t element = 0;
     memcpy(&element, (const char *)value->data + (size_t)i * size, size);

@@ -34,7 +34,7 @@ static bool result_is_whole(const Node *host, int steps, int depth) {
 }
 
 static bool is_whole_number(const Value *value, int depth) {
-  if (value->data) return constant_is_whole(value);
+  if (value->data) return value_is_known(value) && constant_is_whole(value);
   return value->producer && result_is_whole(value->producer, value->producer->n_epilogue, depth);
 }
 

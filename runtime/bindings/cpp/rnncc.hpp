@@ -144,6 +144,17 @@ private:
   const rnncc_api *api_ = nullptr;
 };
 
+// Numbers of a weight, for model::set().
+template <class T> rnncc_weight weight(const char *name, const T *data, std::size_t count) {
+  rnncc_weight result{};
+  result.struct_size = sizeof result;
+  result.dtype = dtype_of<T>::value;
+  result.name = name;
+  result.data = data;
+  result.bytes = count * sizeof(T);
+  return result;
+}
+
 // The options with their defaults.
 inline rnncc_options options(int threads = 0) {
   rnncc_options result{};
@@ -202,9 +213,31 @@ public:
 
   int threads() const noexcept { return library_.api().model_threads(model_.get()); }
   const library &of() const noexcept { return library_; }
+
+  // Of a module of --weights=mutable: sets these weights at once, while contexts run. See weights_set of rnncc.h.
+  void set(const rnncc_weight *weights, std::size_t n) const {
+    char why[1024] = "";
+    require_weights();
+    rnncc_status status = library_.api().weights_set(model_.get(), weights, n, why, sizeof why);
+    if (status != RNNCC_OK) throw error(status, why);
+  }
+  void set(std::initializer_list<rnncc_weight> weights) const { set(weights.begin(), weights.size()); }
+
+  // Copies a weight; `count` is that of its elements.
+  template <class T> void get(const char *name, T *data, std::size_t count) const {
+    char why[1024] = "";
+    require_weights();
+    rnncc_status status = library_.api().weights_get(model_.get(), name, data, count * sizeof(T), why, sizeof why);
+    if (status != RNNCC_OK) throw error(status, why);
+  }
+
   rnncc_model *get() const noexcept { return model_.get(); }
 
 private:
+  void require_weights() const {
+    if (!RNNCC_HAS(&library_.api(), weights_get))
+      throw error(RNNCC_ERROR_UNSUPPORTED, std::string(library_.info().name) + ": its weights are constant");
+  }
   static rnncc_options sharing(const model &other) {
     rnncc_options with = options();
     with.pool_of = other.get();

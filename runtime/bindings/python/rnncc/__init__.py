@@ -17,9 +17,10 @@ from .pool import Pool
 from .rows import Rows
 from .streams import Streams
 from .training import Trainer
+from .weights import Weights
 
 __all__ = ["ArgumentError", "BoundError", "BusyError", "ClosedError", "CompileError", "CompileWarning", "Context",
            "DTypeError", "DataError", "Dim", "Error", "Info", "LoadError", "Module", "OutOfMemoryError",
            "Pool", "ProfileEntry", "Rows", "ShapeError", "SizeError", "State", "Streams", "Tensor", "ToolchainError",
            "Trainer",
-           "UnsupportedError", "compile", "from_torch", "load"]
+           "UnsupportedError", "Weights", "compile", "from_torch", "load"]

@@ -36,7 +36,13 @@ class Info(Structure):
                 ("arena_bytes", c_size_t), ("n_dims", c_int32), ("n_inputs", c_int32), ("n_outputs", c_int32),
                 ("n_states", c_int32), ("dim_size", c_uint32), ("tensor_size", c_uint32), ("state_size", c_uint32),
                 ("dims", POINTER(DimInfo)), ("inputs", POINTER(TensorInfo)),
-                ("outputs", POINTER(TensorInfo)), ("states", POINTER(StateInfo))]
+                ("outputs", POINTER(TensorInfo)), ("states", POINTER(StateInfo)), ("weights", POINTER(TensorInfo)),
+                ("n_weights", c_int32), ("unused", c_int32)]
+
+
+class Weight(Structure):
+    _fields_ = [("struct_size", c_uint32), ("dtype", c_int32), ("name", c_char_p), ("data", c_void_p),
+                ("bytes", c_size_t)]
 
 
 class Options(Structure):
@@ -112,6 +118,8 @@ Api._fields_ = [
     ("pool_create", CFUNCTYPE(c_int32, POINTER(Options), POINTER(c_void_p), POINTER(c_char_p))),
     ("pool_destroy", CFUNCTYPE(None, c_void_p)),
     ("training", POINTER(Training)),
+    ("weights_set", CFUNCTYPE(c_int32, c_void_p, POINTER(Weight), c_size_t, c_char_p, c_size_t)),
+    ("weights_get", CFUNCTYPE(c_int32, c_void_p, c_char_p, c_void_p, c_size_t, c_char_p, c_size_t)),
 ]
 
 
@@ -162,6 +170,11 @@ def states(info: Any) -> List[Any]:
 def parameters(info: Any) -> List[Any]:
     """Of a TrainingInfo."""
     return _elements(info.parameters, info.n_parameters, TensorInfo, info.tensor_size)
+
+
+def weights(info: Any) -> List[Any]:
+    """Those that can change; a module of an older rnncc has none."""
+    return _elements(info.weights, info.n_weights, TensorInfo, info.tensor_size) if has(info, "n_weights") else []
 
 
 def tensors(dtypes: List[int]) -> Any:

@@ -56,6 +56,7 @@ class Info:
     inputs: Tuple[Tensor, ...]
     outputs: Tuple[Tensor, ...]
     states: Tuple[State, ...]
+    weights: Tuple[Tensor, ...]  # those that can change: Module.weights
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,8 @@ def info_of(info: Any) -> Info:
                 target=_text(info.target), weights_sha256=_text(info.weights_sha256), build=_text(info.build),
                 weights_bytes=info.weights_bytes, arena_bytes=info.arena_bytes, dims=tuple(dims),
                 inputs=tuple(Tensor(**_tensor(it, dims)) for it in abi.inputs(info)),
-                outputs=tuple(Tensor(**_tensor(it, dims)) for it in abi.outputs(info)), states=states)
+                outputs=tuple(Tensor(**_tensor(it, dims)) for it in abi.outputs(info)), states=states,
+                weights=tuple(Tensor(**_tensor(it, dims)) for it in abi.weights(info)))
 
 
 def profile_of(entries: List[Any]) -> List[ProfileEntry]:

@@ -11,6 +11,7 @@ from .describe import Dim, Info, State, Tensor, info_of
 from .errors import BusyError, ClosedError
 from .pool import Pool
 from .training import Trainer
+from .weights import Weights
 
 
 class Module:
@@ -69,6 +70,11 @@ class Module:
         if self._model is None:
             raise ClosedError(f"{self.path}: the module is closed")
         return self._model
+
+    @property
+    def weights(self) -> Weights:
+        """Of a module of --weights=mutable: the model's weights by name, to be read and set."""
+        return Weights(self._open())
 
     def context(self) -> Context:
         """A new context: its states are zero."""

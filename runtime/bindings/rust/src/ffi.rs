@@ -64,6 +64,25 @@ pub struct Info {
     pub inputs: *const TensorInfo,
     pub outputs: *const TensorInfo,
     pub states: *const StateInfo,
+    // What follows is there only if struct_size says so: in `LaterInfo`.
+}
+
+/// An Info that has these, too.
+#[repr(C)]
+pub struct LaterInfo {
+    pub first: Info,
+    pub weights: *const TensorInfo,
+    pub n_weights: i32,
+    pub unused: i32,
+}
+
+#[repr(C)]
+pub struct Weight {
+    pub struct_size: u32,
+    pub dtype: c_int,
+    pub name: *const c_char,
+    pub data: *const c_void,
+    pub bytes: usize,
 }
 
 #[repr(C)]
@@ -133,6 +152,15 @@ pub struct Later {
     pub trace: *const c_void,
     pub pool_create: unsafe extern "C" fn(*const Options, *mut *mut Pool, Words) -> c_int,
     pub pool_destroy: unsafe extern "C" fn(*mut Pool),
+}
+
+/// A Later that has these, too.
+#[repr(C)]
+pub struct WithWeights {
+    pub first: Later,
+    pub training: *const c_void,
+    pub weights_set: unsafe extern "C" fn(*mut c_void, *const Weight, usize, *mut c_char, usize) -> c_int,
+    pub weights_get: unsafe extern "C" fn(*mut c_void, *const c_char, *mut c_void, usize, *mut c_char, usize) -> c_int,
 }
 
 pub type Query = unsafe extern "C" fn(u32, Words) -> *const Api;

@@ -18,9 +18,11 @@ mod elf;
 mod ffi;
 mod pool;
 mod tensor;
+mod weights;
 
 pub use pool::{Executor, Pool};
 pub use tensor::{Bf16, Bool, Element, Input, Output, F16};
+pub use weights::Weight;
 
 use std::ffi::{c_void, CStr, CString};
 use std::fmt;
@@ -306,6 +308,9 @@ impl Model {
     }
     pub fn library(&self) -> &Library {
         &self.0.library
+    }
+    fn handle(&self) -> *mut c_void {
+        self.0.model
     }
 
     /// A stream of runs, whose states are zero.

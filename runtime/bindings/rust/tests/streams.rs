@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //! The crate on the module of tests/unit/runtime_fake.h, whose file $RNNCC_FAKE_MODULE names.
-use rnncc::{Context, Error, Executor, Input, Library, Model, Options, Output, Status};
+use rnncc::{Context, Error, Executor, Input, Library, Model, Options, Output, Status, Weight};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::sync::Arc;
 
@@ -189,4 +189,23 @@ fn a_module_of_before_pools_says_so() {
 fn shapes_are_known_before_a_run() {
     let shapes = model().context().unwrap().output_shapes(&[7, 2]).unwrap();
     assert_eq!(shapes, [vec![7, 2, 3], vec![2, 3]]);
+}
+
+#[test]
+fn weights_are_set_while_the_model_lives() {
+    let path = std::env::var("RNNCC_MUTABLE_MODULE").expect("RNNCC_MUTABLE_MODULE");
+    let model = unsafe { Library::load(&path) }.unwrap().model(Options { threads: 2, ..Default::default() }).unwrap();
+    let names: Vec<String> = model.library().weights().into_iter().map(|it| it.name).collect();
+    assert!(names.contains(&"output.bias".to_string()), "{:?}", names);
+    let mut bias = [0f32; 10];
+    model.get("output.bias", &mut bias).unwrap();
+    let other = bias.map(|it| it + 1.0);
+    model.set(&[Weight::new("output.bias", &other).unwrap()]).unwrap();
+    model.get("output.bias", &mut bias).unwrap();
+    assert_eq!(bias, other);
+    let wrong = model.set(&[Weight::new("output.bias", &other[1..]).unwrap()]).unwrap_err();
+    assert_eq!(wrong.to_string(), "weight `output.bias`: expected 40 bytes, found 36");
+    let constant = library().model(Options::default()).unwrap();
+    assert_eq!(constant.set(&[Weight::new("w", &other).unwrap()]).unwrap_err().status, Status::Unsupported);
+    assert!(constant.library().weights().is_empty());
 }

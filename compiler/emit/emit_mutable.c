@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* The tables of weights that can change: what each block is, and the copies that pack (runtime/module.h). */
+#include "emit/unit.h"
+#include "ir/mutable.h"
+
+static void emit_given(Text *out, const MutableWeights *m) {
+  text_add(out, "\nstatic const size_t given_weights[] = {");
+  for (int i = 0; i < m->n_weights; i++)
+    text_add(out, "%s%lld,", i % 8 ? " " : "\n  ", (long long)m->weights[i].given->offset);
+  text_add(out, "\n};\n");
+}
+
+static void emit_block_bytes(Text *out, const MutableWeights *m) {
+  text_add(out, "\nstatic const size_t block_bytes[] = {");
+  for (int i = 0; i < mutable_blocks(m); i++)
+    text_add(out, "%s%lld,", i % 8 ? " " : "\n  ", (long long)mutable_block_bytes(m, i));
+  text_add(out, "\n};\n");
+}
+
+static void emit_numbers(Text *out, const char *field, const int64_t *numbers, int count) {
+  text_add(out, ", .%s = {", field);
+  for (int i = 0; i < count; i++) text_add(out, "%s%lld", i ? ", " : "", (long long)numbers[i]);
+  text_add(out, "%s}", count ? "" : "0");
+}
+
+static void emit_copy(Text *out, const WeightCopy *copy) {
+  text_add(out, "  {.source = %d, .target = %d, .dtype = %s, .adds = %d, .rank = %d, .from = %lld, .to = %lld",
+           copy->source, copy->target, dtype_info(copy->dtype)->constant, copy->adds, copy->rank, (long long)copy->from,
+           (long long)copy->to);
+  emit_numbers(out, "extents", copy->extents, copy->rank);
+  emit_numbers(out, "from_strides", copy->from_strides, copy->rank);
+  emit_numbers(out, "to_strides", copy->to_strides, copy->rank);
+  text_add(out, "},\n");
+}
+
+static void emit_copies(Text *out, const MutableWeights *m) {
+  if (!m->n_copies) return;
+  text_add(out, "\nstatic const ModuleCopy copies[] = {\n");
+  for (int i = 0; i < m->n_copies; i++) emit_copy(out, &m->copies[i]);
+  text_add(out, "};\n");
+}
+
+static void note_reads(Item *item, Block *block, void *context) {
+  (void)block;
+  for (int a = 0; a < item->n_accesses; a++) {
+    const Value *root = value_root(item->accesses[a].value);
+    if (root->storage == STORAGE_BLOCK) ((bool *)context)[root->slot] = true;
+  }
+}
+
+static void emit_kept(Text *out, const Program *program) {
+  const MutableWeights *m = program->graph->mutables;
+  Arena *scratch = arena_new();
+  bool *is_read = ARENA_ARRAY(scratch, bool, mutable_blocks(m));
+  each_item(program, note_reads, is_read);
+  text_add(out, "\nstatic const unsigned char kept[] = {");
+  for (int i = 0; i < m->n_weights; i++)
+    text_add(out, "%s%d,", i % 32 ? " " : "\n  ", weight_is_kept(scratch, m, i, is_read[i]));
+  text_add(out, "\n};\n");
+  arena_free(scratch);
+}
+
+/* Which weights the derivation reads. */
+static void emit_derives(Text *out, const MutableWeights *m) {
+  if (!m->derivation) return;
+  UseList uses = graph_uses(m->derivation);
+  text_add(out, "\nstatic const unsigned char derives[] = {");
+  for (int i = 0; i < m->n_weights; i++) {
+    int id = m->derivation->inputs[i]->id;
+    text_add(out, "%s%d,", i % 32 ? " " : "\n  ", id >= 0 && uses.count[id] > 0);
+  }
+  text_add(out, "\n};\n");
+}
+
+void emit_mutable(Text *out, const Program *program, const char *derivation) {
+  const MutableWeights *m = program->graph->mutables;
+  Value **weights = ARENA_ARRAY(program->arena, Value *, m->n_weights);
+  for (int i = 0; i < m->n_weights; i++) weights[i] = m->weights[i].given;
+  emit_tensors(out, "weights", weights, m->n_weights);
+  emit_given(out, m);
+  emit_block_bytes(out, m);
+  emit_copies(out, m);
+  emit_kept(out, program);
+  emit_derives(out, m);
+  if (derivation) text_add(out, "\nextern const Module RNNCC_GLOBAL(module_%s);\n", derivation);
+  text_add(out, "\nstatic const ModuleMutable mutable_weights = {\n");
+  text_add(out, "  .given = given_weights, .kept = kept, .n_blocks = %d, .block_bytes = block_bytes,\n",
+           mutable_blocks(m));
+  if (m->n_copies) text_add(out, "  .copies = copies, .n_copies = %d,\n", m->n_copies);
+  if (derivation)
+    text_add(out, "  .derivation = &RNNCC_GLOBAL(module_%s), .derives = derives, .n_derived = %d,\n", derivation,
+             m->n_derived);
+  text_add(out, "};\n");
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+#include "ir/mutable.h"
+
+#include "ir/tensor.h"
+
+int mutable_blocks(const MutableWeights *m) { return m->n_weights + m->n_derived + m->n_packed; }
+
+int64_t mutable_block_bytes(const MutableWeights *m, int block) {
+  int derived = block - m->n_weights, packed = derived - m->n_derived;
+  return value_max_bytes(derived < 0 ? m->weights[block].given : packed < 0 ? m->derived[derived] : m->packed[packed]);
+}
+
+/* ---- weights that need not be kept ---- */
+
+static bool has_other_sources(const MutableWeights *m, int target, int source) {
+  for (int i = 0; i < m->n_copies; i++)
+    if (m->copies[i].target == target && m->copies[i].source != source) return true;
+  return false;
+}
+
+/* Marks the elements that the copy reads; returns how many it had not marked before. */
+static int64_t mark_elements(const WeightCopy *copy, bool *marks) {
+  int64_t turns = 1, found = 0;
+  for (int i = 0; i < copy->rank; i++) turns *= copy->extents[i];
+  for (int64_t turn = 0; turn < turns; turn++) {
+    int64_t from = copy->from, rest = turn;
+    for (int i = copy->rank - 1; i >= 0; i--) {
+      from += rest % copy->extents[i] * copy->from_strides[i];
+      rest /= copy->extents[i];
+    }
+    found += !marks[from];
+    marks[from] = true;
+  }
+  return found;
+}
+
+static bool derivation_reads(const MutableWeights *m, int weight) {
+  if (!m->derivation) return false;
+  const Value *value = m->derivation->inputs[weight];
+  return value->id >= 0 && graph_uses(m->derivation).count[value->id] > 0;
+}
+
+bool weight_is_kept(Arena *scratch, const MutableWeights *m, int weight, bool is_read) {
+  if (is_read || derivation_reads(m, weight)) return true;
+  int64_t count = value_count(m->weights[weight].given), found = 0;
+  bool *marks = ARENA_ARRAY(scratch, bool, count);
+  for (int i = 0; i < m->n_copies; i++) {
+    const WeightCopy *copy = &m->copies[i];
+    if (copy->source != weight) continue;
+    if (copy->adds || copy->dtype != RNNCC_F32 || has_other_sources(m, copy->target, weight)) return true;
+    found += mark_elements(copy, marks);
+  }
+  return found < count;
+}
+
+const void *made_up_numbers(Arena *arena, const Value *value, int64_t salt) {
+  int64_t count = value_count(value);
+  Tensor *tensor = tensor_new(arena, value->dtype, 1, &count);
+  for (int64_t i = 0; i < count; i++)
+    tensor_set(tensor, i, 0.5 + 0.25 * ((double)((i + salt * 7919) % 65521) + 0.5) / 65521);
+  return tensor->data;
+}

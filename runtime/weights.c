@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: MIT */
+/* Weights that can change: versions, who reads them, and how a new one is made. */
+#include "weights.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "float_mode.h"
+#include "fork_guard.h"
+#include "latch.h"
+#include "repack.h"
+
+/* The memory of a block. */
+typedef struct WeightsBlock {
+  int32_t users; /* versions */
+  bool owned;    /* else it is the module's */
+  unsigned char *data;
+} WeightsBlock;
+
+typedef struct WeightsVersion {
+  struct WeightsVersion *next; /* of those that are no longer current */
+  WeightsBlock **blocks;       /* NULL: of a weight that is not kept */
+  const unsigned char **data;  /* [n_blocks], of the blocks: what runs read */
+} WeightsVersion;
+
+struct ModelWeights {
+  const Module *module;
+  Pool *pool;
+  Turn turn;
+  Latch lock;
+  ForkGuard *guard;                            /* of who may hold the lock */
+  const unsigned char *const *_Atomic current; /* newest->data */
+  WeightsVersion *newest, *retired;
+  WeightsBlock **spares; /* [n_blocks]: the memory of a block that no version has any more; NULL: none */
+  WeightsReader *readers;
+  unsigned char *arena; /* of the derivation's runs; NULL: there are none */
+  int64_t *dims;        /* of the derivation's runs, which read none: all its shapes are fixed */
+};
+
+static const ModuleMutable *table_of(const ModelWeights *w) { return w->module->mutable_weights; }
+
+/* A fork copies the lock as it is, but not the thread that holds it. What it guards is whole at any time: lists change
+ * by one store, and a version is published by one. */
+static void weights_lock(ModelWeights *w) {
+  if (!fork_guard_holds(w->guard)) {
+    ForkGuard *guard = fork_guard_create();
+    if (guard) {
+      fork_guard_destroy(w->guard);
+      w->guard = guard;
+    }
+    atomic_store_explicit(&w->lock, 0, memory_order_relaxed);
+  }
+  latch_lock(&w->lock);
+}
+
+static void weights_unlock(ModelWeights *w) { latch_unlock(&w->lock); }
+
+/* A weight that is not kept has no block: what is packed of it has its numbers. */
+static bool has_block(const ModelWeights *w, int index) {
+  return index >= w->module->info.n_weights || table_of(w)->kept[index];
+}
+
+/* ---- blocks ---- */
+
+enum { HUGE_PAGE = 1 << 21 /* of most CPUs */ };
+
+/* Large ones are to be in huge pages: a new one is written from one end to the other. */
+static unsigned char *memory_for(size_t bytes) {
+  size_t alignment = bytes >= 2 * HUGE_PAGE ? HUGE_PAGE : CONTEXT_ALIGNMENT;
+  size_t whole = (bytes + alignment - 1) / alignment * alignment;
+  unsigned char *memory = aligned_alloc(alignment, whole ? whole : alignment);
+  if (memory && alignment == HUGE_PAGE) madvise(memory, whole, MADV_HUGEPAGE);
+  return memory;
+}
+
+/* Of bytes that no copy writes all are 0, and stay so. */
+static WeightsBlock *new_block(const ModelWeights *w, int index) {
+  size_t bytes = table_of(w)->block_bytes[index];
+  WeightsBlock *block = calloc(1, sizeof *block);
+  unsigned char *data = block ? memory_for(bytes) : NULL;
+  if (!data) {
+    free(block);
+    return NULL;
+  }
+  memset(data, 0, bytes);
+  *block = (WeightsBlock){.owned = true, .data = data};
+  return block;
+}
+
+static void free_block(WeightsBlock *block) {
+  if (block && block->owned) free(block->data);
+  free(block);
+}
+
+static WeightsBlock *take_block(ModelWeights *w, int index) {
+  WeightsBlock *block = w->spares[index];
+  w->spares[index] = NULL;
+  return block ? block : new_block(w, index);
+}
+
+static void leave_block(ModelWeights *w, int index, WeightsBlock *block) {
+  if (!block || --block->users > 0) return;
+  if (w->spares[index] || !block->owned)
+    free_block(block);
+  else
+    w->spares[index] = block;
+}
+
+/* ---- versions ---- */
+
+static void leave_version(ModelWeights *w, WeightsVersion *version) {
+  for (int i = 0; i < table_of(w)->n_blocks; i++) leave_block(w, i, version->blocks[i]);
+  free(version);
+}
+
+static WeightsVersion *empty_version(const ModelWeights *w) {
+  size_t n = (size_t)table_of(w)->n_blocks;
+  WeightsVersion *version = calloc(1, sizeof *version + n * (sizeof *version->blocks + sizeof *version->data));
+  if (!version) return NULL;
+  version->blocks = (WeightsBlock **)(version + 1);
+  version->data = (const unsigned char **)(version->blocks + n);
+  return version;
+}
+
+static bool put_block(WeightsVersion *version, int index, WeightsBlock *block) {
+  if (!block) return false;
+  block->users++;
+  version->blocks[index] = block;
+  version->data[index] = block->data;
+  return true;
+}
+
+/* The newest version with new memory for the blocks that change; NULL: out of memory. */
+static WeightsVersion *next_version(ModelWeights *w, const bool *changes) {
+  WeightsVersion *version = empty_version(w);
+  for (int i = 0; version && i < table_of(w)->n_blocks; i++) {
+    if (!has_block(w, i) || put_block(version, i, changes[i] ? take_block(w, i) : w->newest->blocks[i])) continue;
+    leave_version(w, version);
+    return NULL;
+  }
+  return version;
+}
+
+static bool is_read(const ModelWeights *w, const WeightsVersion *version) {
+  for (WeightsReader *reader = w->readers; reader; reader = reader->next)
+    if (atomic_load_explicit(&reader->reading, memory_order_seq_cst) == version->data) return true;
+  return false;
+}
+
+/* Leaves those that no run reads. */
+static void leave_retired(ModelWeights *w) {
+  WeightsVersion **at = &w->retired;
+  while (*at) {
+    WeightsVersion *version = *at;
+    if (is_read(w, version)) {
+      at = &version->next;
+      continue;
+    }
+    *at = version->next;
+    leave_version(w, version);
+  }
+}
+
+static void publish_weights(ModelWeights *w, WeightsVersion *version) {
+  WeightsVersion *before = w->newest;
+  w->newest = version;
+  atomic_store_explicit(&w->current, version->data, memory_order_seq_cst);
+  if (before) {
+    before->next = w->retired;
+    w->retired = before;
+  }
+  leave_retired(w);
+}
+
+/* ---- readers ---- */
+
+const unsigned char *const *weights_acquire(ModelWeights *w, WeightsReader *reader) {
+  const unsigned char *const *version = atomic_load_explicit(&w->current, memory_order_acquire), *const * seen;
+  do {
+    seen = version;
+    atomic_store_explicit(&reader->reading, seen, memory_order_seq_cst);
+    version = atomic_load_explicit(&w->current, memory_order_seq_cst);
+  } while (version != seen);
+  return version;
+}
+
+void weights_add_reader(ModelWeights *w, WeightsReader *reader) {
+  weights_lock(w);
+  reader->next = w->readers;
+  w->readers = reader;
+  weights_unlock(w);
+}
+
+void weights_remove_reader(ModelWeights *w, WeightsReader *reader) {
+  weights_lock(w);
+  WeightsReader **at = &w->readers;
+  while (*at && *at != reader) at = &(*at)->next;
+  if (*at) *at = reader->next;
+  weights_unlock(w);
+}
+
+/* ---- packing ---- */
+
+typedef struct WeightsPacking {
+  const ModelWeights *weights;
+  const WeightsVersion *version;
+  const bool *changes;  /* by block */
+  const void **numbers; /* [info.n_weights]: those that are set; NULL where a weight is not */
+  const void **inputs;  /* [info.n_weights]: of the derivation */
+  bool derives;
+} WeightsPacking;
+
+/* Of a weight that is not kept only what is set, or what a new model begins with, is ever asked for. */
+static const void *source_of(const WeightsPacking *p, int block) {
+  const Module *module = p->weights->module;
+  if (block < module->info.n_weights && p->numbers[block]) return p->numbers[block];
+  return has_block(p->weights, block) ? p->version->data[block] : module->weights + table_of(p->weights)->given[block];
+}
+
+static void copy_numbers(const WeightsPacking *p, const Team *team) {
+  int64_t begin, end;
+  for (int i = 0; i < p->weights->module->info.n_weights; i++) {
+    if (!p->numbers[i] || !has_block(p->weights, i)) continue;
+    team_share(team, (int64_t)table_of(p->weights)->block_bytes[i], &begin, &end);
+    memcpy(p->version->blocks[i]->data + begin, (const char *)p->numbers[i] + begin, (size_t)(end - begin));
+  }
+}
+
+/* Outputs that the schedule leaves in the arena. */
+static void take_staged(const WeightsPacking *p) {
+  const Module *derivation = table_of(p->weights)->derivation;
+  int first = p->weights->module->info.n_weights;
+  for (int i = 0; derivation->staged_outputs && i < derivation->info.n_outputs; i++)
+    if (derivation->staged_outputs[i] >= 0)
+      memcpy(p->version->blocks[first + i]->data, p->weights->arena + derivation->staged_outputs[i],
+             table_of(p->weights)->block_bytes[first + i]);
+}
+
+static void derive_weights(const WeightsPacking *p, Team *team) {
+  const Module *derivation = table_of(p->weights)->derivation;
+  const WeightsVersion *version = p->version;
+  _Atomic int fault = RNNCC_OK;
+  Run run = {.inputs = p->inputs,
+             .outputs = (void *const *)(version->data + p->weights->module->info.n_weights),
+             .arena = p->weights->arena,
+             .weights = derivation->weights,
+             .dims = p->weights->dims,
+             .data_dims = p->weights->dims + derivation->info.n_dims,
+             .fault = &fault};
+  derivation->schedule(&run, team);
+  team_barrier(team);
+  if (team->rank == 0) take_staged(p);
+  team_barrier(team);
+}
+
+static bool copies_of(const WeightsPacking *p, const Team *team, bool adds) {
+  const ModuleMutable *table = table_of(p->weights);
+  bool any_adds = false;
+  for (int i = 0; i < table->n_copies; i++) {
+    const ModuleCopy *copy = &table->copies[i];
+    if (!p->changes[copy->target]) continue;
+    any_adds |= copy->adds != 0;
+    if ((copy->adds != 0) == adds)
+      repack(copy, source_of(p, copy->source), p->version->blocks[copy->target]->data, team);
+  }
+  return any_adds;
+}
+
+static void pack_weights(void *arg, Team *team) {
+  const WeightsPacking *p = arg;
+  FloatMode mode = float_mode_enter();
+  if (p->derives) derive_weights(p, team);
+  copy_numbers(p, team);
+  if (copies_of(p, team, false)) {
+    team_barrier(team);
+    copies_of(p, team, true);
+  }
+  float_mode_leave(mode);
+}
+
+/* Which blocks change if those weights do that have numbers, or if `all` do. */
+static bool find_changes(const ModelWeights *w, const void *const *numbers, bool all, bool *changes) {
+  const ModuleMutable *table = table_of(w);
+  int n_weights = w->module->info.n_weights;
+  bool derives = false;
+  for (int i = 0; i < n_weights; i++) {
+    changes[i] = numbers[i];
+    derives |= table->derivation && table->derives[i] && (all || numbers[i]);
+  }
+  for (int i = 0; i < table->n_derived; i++) changes[n_weights + i] = derives;
+  for (int i = 0; i < table->n_copies; i++) changes[table->copies[i].target] |= all || changes[table->copies[i].source];
+  return derives;
+}
+
+/* needs: the lock. `all`: of a new model, whose weights are in the newest version. False: out of memory. */
+static bool set_numbers(ModelWeights *w, const void **numbers, bool all) {
+  int n_weights = w->module->info.n_weights;
+  bool *changes = calloc((size_t)table_of(w)->n_blocks, sizeof *changes);
+  const void **inputs = calloc((size_t)n_weights, sizeof *inputs);
+  bool derives = changes && inputs && find_changes(w, numbers, all, changes);
+  WeightsVersion *version = changes && inputs ? next_version(w, changes) : NULL;
+  if (version) {
+    WeightsPacking packing = {w, version, changes, numbers, inputs, derives};
+    for (int i = 0; i < n_weights; i++) inputs[i] = source_of(&packing, i);
+    pool_run(w->pool, w->turn, pack_weights, &packing);
+    publish_weights(w, version);
+  }
+  free(changes);
+  free((void *)inputs);
+  return version;
+}
+
+/* ---- a model's ---- */
+
+/* The weights as they are in the file; the other blocks are nowhere. */
+static WeightsVersion *given_version(const ModelWeights *w) {
+  WeightsVersion *version = empty_version(w);
+  for (int i = 0; version && i < w->module->info.n_weights; i++) {
+    if (!has_block(w, i)) continue;
+    WeightsBlock *block = calloc(1, sizeof *block);
+    if (block) block->data = (unsigned char *)w->module->weights + table_of(w)->given[i];
+    if (!put_block(version, i, block)) return version; /* its owner finds that it is not whole */
+  }
+  return version;
+}
+
+static bool version_is_whole(const ModelWeights *w, const WeightsVersion *version) {
+  for (int i = 0; version && i < w->module->info.n_weights; i++)
+    if (has_block(w, i) && !version->blocks[i]) return false;
+  return version;
+}
+
+static bool begin_weights(ModelWeights *w) {
+  const Module *derivation = table_of(w)->derivation;
+  const void **none = calloc((size_t)w->module->info.n_weights, sizeof *none);
+  w->spares = calloc((size_t)table_of(w)->n_blocks, sizeof *w->spares);
+  w->guard = fork_guard_create();
+  if (derivation) {
+    w->arena = memory_for(derivation->info.arena_bytes);
+    w->dims = calloc((size_t)(derivation->info.n_dims + derivation->n_data_dims + 1), sizeof *w->dims);
+  }
+  bool good = none && w->spares && w->guard && ((w->arena && w->dims) || !derivation);
+  if (good) w->newest = given_version(w);
+  good = good && version_is_whole(w, w->newest) && set_numbers(w, none, true);
+  free((void *)none);
+  return good;
+}
+
+ModelWeights *model_weights_create(const Module *module, Pool *pool, Turn turn) {
+  ModelWeights *w = calloc(1, sizeof *w);
+  if (!w) return NULL;
+  w->module = module;
+  w->pool = pool;
+  w->turn = turn;
+  if (begin_weights(w)) return w;
+  model_weights_destroy(w);
+  return NULL;
+}
+
+void model_weights_destroy(ModelWeights *w) {
+  if (!w) return;
+  while (w->retired) {
+    WeightsVersion *version = w->retired;
+    w->retired = version->next;
+    leave_version(w, version);
+  }
+  if (w->newest) leave_version(w, w->newest);
+  for (int i = 0; w->spares && i < table_of(w)->n_blocks; i++) free_block(w->spares[i]);
+  free(w->spares);
+  free(w->arena);
+  free(w->dims);
+  fork_guard_destroy(w->guard);
+  free(w);
+}
+
+/* needs: the lock. */
+static void get_numbers(const ModelWeights *w, int index, void *data) {
+  const ModuleMutable *table = table_of(w);
+  const Team alone = {.rank = 0, .size = 1};
+  if (has_block(w, index)) memcpy(data, w->newest->data[index], table->block_bytes[index]);
+  for (int i = 0; !has_block(w, index) && i < table->n_copies; i++) {
+    if (table->copies[i].source != index) continue;
+    ModuleCopy back = repack_backwards(&table->copies[i]);
+    const void *packed = w->newest->data[back.source];
+    repack(&back, packed, data, &alone);
+  }
+}
+
+/* ---- what applications call ---- */
+
+typedef struct WeightsReason {
+  char *text;
+  size_t room;
+} WeightsReason;
+
+static rnncc_status weights_fail(const WeightsReason *reason, rnncc_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static rnncc_status weights_fail(const WeightsReason *reason, rnncc_status status, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  if (reason->text && reason->room) vsnprintf(reason->text, reason->room, format, arguments);
+  va_end(arguments);
+  return status;
+}
+
+static rnncc_status check_model(const rnncc_model *model, const char *function, const WeightsReason *reason) {
+  if (reason->text && reason->room) *reason->text = 0;
+  if (!model) return weights_fail(reason, RNNCC_ERROR_ARGUMENT, "%s: the model is NULL", function);
+  if (!model->weights)
+    return weights_fail(reason, RNNCC_ERROR_UNSUPPORTED,
+                        "%s: the module's weights are constant; compile it with --weights=mutable", function);
+  return RNNCC_OK;
+}
+
+static rnncc_status fail_unknown(const Module *module, const char *name, const WeightsReason *reason) {
+  rnncc_status status = weights_fail(reason, RNNCC_ERROR_ARGUMENT, "no weight `%.200s`; expected one of:", name);
+  size_t used = reason->text && reason->room ? strlen(reason->text) : 0;
+  for (int i = 0; i < module->info.n_weights && used + 1 < reason->room; i++) {
+    snprintf(reason->text + used, reason->room - used, "%s%s", i ? ", " : " ", module->info.weights[i].name);
+    used += strlen(reason->text + used);
+  }
+  return status;
+}
+
+static rnncc_status find_weight(const Module *module, const char *name, const char *function,
+                                const WeightsReason *reason, int *index) {
+  if (!name) return weights_fail(reason, RNNCC_ERROR_ARGUMENT, "%s: a name is NULL", function);
+  for (*index = 0; *index < module->info.n_weights; ++*index)
+    if (!strcmp(module->info.weights[*index].name, name)) return RNNCC_OK;
+  return fail_unknown(module, name, reason);
+}
+
+static rnncc_status check_bytes(const Module *module, int index, const void *data, size_t bytes,
+                                const WeightsReason *reason) {
+  const rnncc_tensor_info *info = &module->info.weights[index];
+  size_t expected = module->mutable_weights->block_bytes[index];
+  if (!data) return weights_fail(reason, RNNCC_ERROR_ARGUMENT, "weight `%.200s`: its data is NULL", info->name);
+  if (bytes != expected)
+    return weights_fail(reason, RNNCC_ERROR_SIZE, "weight `%.200s`: expected %zu bytes, found %zu", info->name,
+                        expected, bytes);
+  return RNNCC_OK;
+}
+
+static rnncc_status check_weight(const Module *module, const rnncc_weight *weight, const void **numbers,
+                                 const WeightsReason *reason) {
+  int index;
+  rnncc_status status = find_weight(module, weight->name, "weights_set", reason, &index);
+  if (!status) status = check_bytes(module, index, weight->data, weight->bytes, reason);
+  if (status) return status;
+  const rnncc_tensor_info *info = &module->info.weights[index];
+  if (weight->dtype != info->dtype)
+    return weights_fail(reason, RNNCC_ERROR_DTYPE, "weight `%.200s`: expected element type %d of rnncc_dtype, found %d",
+                        info->name, (int)info->dtype, (int)weight->dtype);
+  if ((uintptr_t)weight->data % rnncc_dtype_size(info->dtype))
+    return weights_fail(reason, RNNCC_ERROR_ARGUMENT, "weight `%.200s`: its data is not aligned to its element",
+                        info->name);
+  if (numbers[index]) return weights_fail(reason, RNNCC_ERROR_ARGUMENT, "weight `%.200s` is there twice", info->name);
+  numbers[index] = weight->data;
+  return RNNCC_OK;
+}
+
+static rnncc_status check_list(const Module *module, const rnncc_weight *list, size_t n, const void **numbers,
+                               const WeightsReason *reason) {
+  if (n && !list) return weights_fail(reason, RNNCC_ERROR_ARGUMENT, "weights_set: `weights` is NULL");
+  if (n && list->struct_size < sizeof *list)
+    return weights_fail(reason, RNNCC_ERROR_ARGUMENT, "weights_set: struct_size: expected at least %zu, found %u",
+                        sizeof *list, (unsigned)list->struct_size);
+  for (size_t i = 0; i < n; i++) {
+    const rnncc_weight *weight = (const rnncc_weight *)((uintptr_t)list + i * list->struct_size);
+    rnncc_status status = check_weight(module, weight, numbers, reason);
+    if (status) return status;
+  }
+  return RNNCC_OK;
+}
+
+rnncc_status model_weights_set(rnncc_model *model, const rnncc_weight *list, size_t n, char *why, size_t room) {
+  WeightsReason reason = {why, room};
+  rnncc_status status = check_model(model, "weights_set", &reason);
+  if (status) return status;
+  const void **numbers = calloc((size_t)model->module->info.n_weights, sizeof *numbers);
+  if (!numbers) return weights_fail(&reason, RNNCC_ERROR_MEMORY, "weights_set: out of memory");
+  status = check_list(model->module, list, n, numbers, &reason);
+  if (!status && n) {
+    weights_lock(model->weights);
+    bool good = set_numbers(model->weights, numbers, false);
+    weights_unlock(model->weights);
+    if (!good) status = weights_fail(&reason, RNNCC_ERROR_MEMORY, "weights_set: out of memory");
+  }
+  free((void *)numbers);
+  return status;
+}
+
+rnncc_status model_weights_get(rnncc_model *model, const char *name, void *data, size_t bytes, char *why, size_t room) {
+  WeightsReason reason = {why, room};
+  int index;
+  rnncc_status status = check_model(model, "weights_get", &reason);
+  if (!status) status = find_weight(model->module, name, "weights_get", &reason, &index);
+  if (!status) status = check_bytes(model->module, index, data, bytes, &reason);
+  if (status) return status;
+  weights_lock(model->weights);
+  get_numbers(model->weights, index, data);
+  weights_unlock(model->weights);
+  return RNNCC_OK;
+}
