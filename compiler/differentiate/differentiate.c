@@ -12,7 +12,7 @@
 #include "support/list.h"
 
 typedef unsigned InputSet;
-enum { FIRST = 1, SECOND = 2, THIRD = 4, ALL = ~0 };
+enum { FIRST = 1, SECOND = 2, THIRD = 4, FOURTH = 8, SIXTH = 32, SEVENTH = 64, EIGHTH = 128, ALL = ~0 };
 
 typedef struct Row {
   InputSet inputs;
@@ -74,7 +74,7 @@ static Value *find_loss(const Graph *graph) {
 static bool hands_back(const Node *node, int input) {
   const Row *row = &rows[node->op->kind];
   if (row->flat || !node->inputs[input] || node->inputs[input]->dtype != RNNCC_F32) return false;
-  return !row->rule || row->inputs == (InputSet)ALL || (input < 3 && row->inputs >> input & 1);
+  return !row->rule || row->inputs == (InputSet)ALL || (input < 8 && row->inputs >> input & 1);
 }
 
 static bool any_output(const Node *node, const bool *marked) {

@@ -70,7 +70,27 @@ class Attention(nn.Module):
                 torch.from_numpy(rng.standard_normal((3, 6, 3)).astype(numpy.float32)))
 
 
-NETWORKS = {"dense": Dense, "convolutional": Convolutional, "attention": Attention}
+class Recurrent(nn.Module):
+    def __init__(self, kind, bidirectional=False):
+        super().__init__()
+        self.layers = kind(12, 16, num_layers=2, bidirectional=bidirectional)
+        self.scores = nn.Linear(32 if bidirectional else 16, CLASSES)
+
+    def forward(self, x, labels):
+        y, _ = self.layers(x)
+        return functional.cross_entropy(self.scores(y).flatten(0, 1), labels.flatten())
+
+    @staticmethod
+    def batch(rng):
+        return (torch.from_numpy(rng.standard_normal((9, 4, 12)).astype(numpy.float32)),
+                torch.from_numpy(rng.integers(0, CLASSES, (9, 4))))
+
+
+NETWORKS = {
+    "dense": Dense, "convolutional": Convolutional, "attention": Attention, "rnn": lambda: Recurrent(nn.RNN),
+    "gru": lambda: Recurrent(nn.GRU), "lstm": lambda: Recurrent(nn.LSTM),
+    "lstm_both_ways": lambda: Recurrent(nn.LSTM, True), "gru_both_ways": lambda: Recurrent(nn.GRU, True),
+}
 
 
 @pytest.fixture(scope="module", params=NETWORKS)
