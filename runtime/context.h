@@ -67,6 +67,7 @@ struct rnncc_context {
 #ifdef RNNCC_TRAINS
   unsigned char *gradients; /* [training.bytes] */
   enum { NOTHING_RAN, FORWARD_RAN, BACKWARD_RAN } ran;
+  int64_t ran_on; /* FORWARD_RAN: on which trained_version() */
 #endif
 #ifndef RNNCC_EDGE
   WeightsReader reader;
@@ -143,6 +144,8 @@ RUNTIME_LOCAL rnncc_status training_optimizer_reset(rnncc_model *model);
 RUNTIME_LOCAL struct Trained *trained_create(const Module *module);
 RUNTIME_LOCAL void trained_destroy(struct Trained *trained);
 RUNTIME_LOCAL const unsigned char *trained_parameters(const struct Trained *trained);
+/* How often the weights have changed. */
+RUNTIME_LOCAL int64_t trained_version(const struct Trained *trained);
 #endif
 
 /* The functions of rnncc_api. Its model_create() knows the module. */

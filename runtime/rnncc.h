@@ -319,9 +319,11 @@ typedef struct rnncc_training {
   uint32_t unused;
   const rnncc_training_info *info;
 
-  /* The gradients of the loss of the context's last run, which must have succeeded. */
+  /* The gradients of the loss of the context's last run, which must have succeeded, on the weights as they are: not
+   * after a step() of another context, or weights_set(). */
   rnncc_status (*backward)(rnncc_context *);
-  /* A gradient of the last backward(), by the weight's name, in the weight's shape. bytes must be exact. */
+  /* A gradient of the last backward(), until step(), by the weight's name, in the weight's shape. bytes must be exact.
+   */
   rnncc_status (*gradient)(rnncc_context *, const char *name, void *data, size_t bytes);
   /* Changes the model's weights by the gradients of the context's last backward(), which can be used once. If a
    * gradient is no finite number: RNNCC_ERROR_VALUE, last_error() names the weight, and all weights stay as they are.

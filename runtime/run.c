@@ -106,6 +106,7 @@ rnncc_status context_run(rnncc_context *context, const rnncc_tensor *inputs, siz
   deliver_outputs(context, outputs);
 #ifdef RNNCC_TRAINS
   context->ran = FORWARD_RAN;
+  context->ran_on = trained_version(context->model->trained);
 #endif
   return RNNCC_OK;
 }

@@ -19,8 +19,9 @@ enum { PIECE = 8192 }; /* floats: two of each row are in a core's L1 cache */
 struct Trained {
   int64_t floats, pieces; /* of a row */
   float *weights, *first, *second;
-  double *sums;  /* [pieces] */
-  int64_t steps; /* since the optimiser began */
+  double *sums;    /* [pieces] */
+  int64_t steps;   /* since the optimiser began */
+  int64_t version; /* how often the weights have changed */
 };
 
 /* ---- the model's memory ---- */
@@ -66,6 +67,8 @@ const unsigned char *trained_parameters(const struct Trained *trained) {
   return (const unsigned char *)trained->weights;
 }
 
+int64_t trained_version(const struct Trained *trained) { return trained->version; }
+
 /* ---- tensors by name ---- */
 
 /* The place of a parameter in a row, in bytes; -1: none has that name, or that many bytes. */
@@ -91,8 +94,10 @@ rnncc_status training_weights_get(const rnncc_model *model, const char *name, vo
 rnncc_status training_weights_set(rnncc_model *model, const char *name, const void *data, size_t bytes) {
   size_t place;
   rnncc_status status = model ? find(model->module, name, data, bytes, &place) : RNNCC_ERROR_ARGUMENT;
-  if (!status) memcpy((unsigned char *)model->trained->weights + place, data, bytes);
-  return status;
+  if (status) return status;
+  memcpy((unsigned char *)model->trained->weights + place, data, bytes);
+  model->trained->version++;
+  return RNNCC_OK;
 }
 
 rnncc_status training_gradient(rnncc_context *context, const char *name, void *data, size_t bytes) {
@@ -117,6 +122,9 @@ rnncc_status training_backward(rnncc_context *context) {
                         "backward: expected a run() that succeeded before it, and one "
                         "for each backward()");
   context->ran = NOTHING_RAN;
+  if (context->ran_on != trained_version(context->model->trained))
+    return context_fail(context, RNNCC_ERROR_ARGUMENT,
+                        "backward: the model's weights have changed since the run(); expected a run() on them");
   rnncc_status status = run_part(context, context->model->module->training.backward);
   if (status) return context_fail(context, status, "backward: an index computed in the model is out of range");
   context->ran = BACKWARD_RAN;
@@ -241,6 +249,7 @@ rnncc_status training_step(rnncc_context *context, const rnncc_optimizer *optimi
   update.second = trained->second;
   share(context, update_weights, &(Work){.trained = trained, .update = &update});
   context->ran = NOTHING_RAN;
+  trained->version++;
   return RNNCC_OK;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "differentiate/rule.h"
+#include "ir/bodies.h"
 #include "ir/op.h"
 #include "passes.h"
 #include "shapes/shape.h"
@@ -71,10 +72,17 @@ static Value *find_loss(const Graph *graph) {
 
 /* ---- what is trained ---- */
 
+static bool is_of_floats(const Value *value) {
+  return value && value->dtype != RNNCC_NONE && dtype_is_float(value->dtype);
+}
+
+static bool is_in_row(const Row *row, int input) {
+  return !row->rule || row->inputs == (InputSet)ALL || (input < 8 && row->inputs >> input & 1);
+}
+
 static bool hands_back(const Node *node, int input) {
   const Row *row = &rows[node->op->kind];
-  if (row->flat || !node->inputs[input] || node->inputs[input]->dtype != RNNCC_F32) return false;
-  return !row->rule || row->inputs == (InputSet)ALL || (input < 8 && row->inputs >> input & 1);
+  return !row->flat && is_of_floats(node->inputs[input]) && is_in_row(row, input);
 }
 
 static bool any_output(const Node *node, const bool *marked) {
@@ -146,12 +154,26 @@ static bool has_gradient(const Pass *pass, const Node *node) {
   return false;
 }
 
+/* Of inputs that depend on a trained weight, those that a rule cannot hand a gradient back to. */
+static void tell_inputs(const Pass *pass, const Node *node, const Row *row) {
+  for (int i = 0; i < node->n_inputs; i++) {
+    if (!is_of_floats(node->inputs[i]) || !pass->trained[node->inputs[i]->id]) continue;
+    if (!is_in_row(row, i))
+      no_gradient(node, arena_format(pass->graph->arena, "input %d", i));
+    else if (node->inputs[i]->dtype != RNNCC_F32)
+      no_gradient(node, arena_format(pass->graph->arena, "elements of %s", dtype_name(node->inputs[i]->dtype)));
+  }
+}
+
 static void tell_missing(const Pass *pass, int n_nodes) {
   for (int n = 0; n < n_nodes; n++) {
     const Node *node = pass->graph->nodes[n];
     const Row *row = &rows[node->op->kind];
-    if (row->rule || row->flat || !any_output(node, pass->reached)) continue;
-    if (any_output(node, pass->trained)) no_gradient(node, NULL);
+    if (row->flat || !any_output(node, pass->reached)) continue;
+    if (row->rule)
+      tell_inputs(pass, node, row);
+    else if (any_output(node, pass->trained))
+      no_gradient(node, NULL);
   }
   stop_on_errors();
 }
@@ -165,6 +187,36 @@ static void walk_back(Pass *pass, int n_nodes) {
 }
 
 /* ---- parameters ---- */
+
+/* Bodies have copies of constants. */
+static bool body_reads(const Graph *body, const Value *weight) {
+  for (int n = 0; n < body->n_nodes; n++) {
+    Attribute *bodies[MAX_BODIES];
+    int count = node_bodies(body->nodes[n], bodies);
+    for (int i = 0; i < body->nodes[n]->n_inputs; i++)
+      if (body->nodes[n]->inputs[i] && body->nodes[n]->inputs[i]->data == weight->data) return true;
+    for (int b = 0; b < count; b++)
+      if (body_reads(bodies[b]->graph, weight)) return true;
+  }
+  for (int i = 0; i < body->n_outputs; i++)
+    if (body->outputs[i]->data == weight->data) return true;
+  return false;
+}
+
+/* A body would go on with the numbers that the weight begins with. */
+static void refuse_bodies(const Pass *pass, const Value *weight) {
+  for (int n = 0; n < pass->graph->n_nodes; n++) {
+    const Node *node = pass->graph->nodes[n];
+    Attribute *bodies[MAX_BODIES];
+    int count = node_bodies(node, bodies);
+    for (int b = 0; b < count; b++)
+      if (body_reads(bodies[b]->graph, weight))
+        error_at(node->where, EXIT_UNSUPPORTED,
+                 "--train: a body of `%.200s`, %s, reads the weight `%.200s`, and would not see it change; expected "
+                 "--train='!%.200s'",
+                 node->name, node->op->name, weight->name, weight->name);
+  }
+}
 
 static void add_parameter(Pass *pass, Value *weight) {
   Graph *graph = pass->graph;
@@ -185,6 +237,9 @@ static void take_parameters(Pass *pass) {
   int loss = 0;
   while (graph->outputs[loss] != pass->loss) loss++;
   graph->loss = loss;
+  for (int i = 0; i < pass->n_values; i++)
+    if (is_parameter(pass, graph->values[i])) refuse_bodies(pass, graph->values[i]);
+  stop_on_errors();
   for (int i = 0; i < pass->n_values; i++)
     if (is_parameter(pass, graph->values[i])) add_parameter(pass, graph->values[i]);
   if (!graph->n_parameters)

@@ -210,8 +210,9 @@ const char *of_power(const Gradient *g) {
   Value *a = g->node->inputs[0], *e = g->node->inputs[1], *y = g->node->outputs[0], *d = gradient_in(g);
   if (e->dtype != a->dtype && g->wanted[1]) return "an exponent of another type than the base";
   if (g->wanted[0]) {
-    Value *factor = cast(f, e, a->dtype);
-    hand(g, 0, times(f, d, times(f, factor, apply2(f, OP_Pow, a, minus(f, e, number(f, e, 1))))));
+    Value *slope = times(f, cast(f, e, a->dtype), apply2(f, OP_Pow, a, minus(f, e, number(f, e, 1))));
+    Value *is_one = apply2(f, OP_Equal, e, number(f, e, 0)); /* a^0, also of 0 */
+    hand(g, 0, times(f, d, where_true(f, apply(f, OP_Not, is_one), slope)));
   }
   if (g->wanted[1]) {
     Value *x = a, *slope = where_true(f, apply2(f, OP_Greater, a, N(0)), times(f, y, apply(f, OP_Log, a)));

@@ -50,14 +50,14 @@ const char *of_recurrent(const Gradient *g) {
   Graph *graph = g->f->graph;
   Node *node = g->node;
   LayerOps ops = ops_of(node);
-  int n_wanted = node->n_inputs, n_given = ops.inputs - 1;
+  int n_wanted = node->n_inputs, n_results = node->n_outputs, n_given = ops.inputs - 1;
   if (node_word(node, ATTR_precision) != PRODUCTS_f32) return "a `precision` other than f32";
   if (!become_training(graph, node, &ops)) return NULL;
   Value **inputs = ARENA_ARRAY(graph->arena, Value *, ops.inputs + 2 + ops.results);
   for (int i = 0; i < node->n_inputs; i++) inputs[i] = node->inputs[i];
   inputs[ops.inputs] = node->outputs[0];
   inputs[ops.inputs + 1] = node->outputs[ops.results];
-  for (int i = 0; i < ops.results; i++) inputs[ops.inputs + 2 + i] = g->dy[i];
+  for (int i = 0; i < n_results; i++) inputs[ops.inputs + 2 + i] = g->dy[i];
   Node *back =
       build_op(g->f, ops.gradient, ops.inputs + 2 + ops.results, inputs, n_given, node->n_attributes, node->attributes);
   for (int k = 0; k < n_given; k++) {

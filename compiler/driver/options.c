@@ -141,6 +141,8 @@ static void check_profile(Options *options) {
 
 static void check_training(const Options *options) {
   if (options->training.loss && !options->training.wanted) REFUSE("--loss goes with --train");
+  if (options->training.wanted && options->emit == EMIT_GRAPH)
+    REFUSE("--train: --emit=graph writes the model, not a module");
   if (options->training.wanted && options->profile == PROFILE_EDGE) REFUSE("--train: expected no --profile=edge");
 }
 

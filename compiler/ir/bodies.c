@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "ir/bodies.h"
 
+#include "ir/op.h"
 #include "support/list.h"
 
 /* ---- maps of values ---- */
@@ -50,6 +51,17 @@ int node_bodies(const Node *node, Attribute *bodies[MAX_BODIES]) {
   for (int i = 0; i < node->n_attributes && n < MAX_BODIES; i++)
     if (node->attributes[i].kind == ATTRIBUTE_GRAPH) bodies[n++] = &node->attributes[i];
   return n;
+}
+
+bool graph_draws(const Graph *graph) {
+  for (int n = 0; n < graph->n_nodes; n++) {
+    Attribute *bodies[MAX_BODIES];
+    int count = node_bodies(graph->nodes[n], bodies);
+    if (op_draws(graph->nodes[n]->op)) return true;
+    for (int b = 0; b < count; b++)
+      if (graph_draws(bodies[b]->graph)) return true;
+  }
+  return false;
 }
 
 Graph *body_new(Graph *outer, const char *name) {

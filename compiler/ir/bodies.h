@@ -10,6 +10,9 @@ enum { MAX_BODIES = 2 };
 /* The node's attributes that are graphs. */
 int node_bodies(const Node *node, Attribute *bodies[MAX_BODIES]);
 
+/* Does the graph, or a body in it, draw random numbers? */
+bool graph_draws(const Graph *graph);
+
 Graph *body_new(Graph *outer, const char *name);
 
 /* For the front ends, once a node has all its attributes: values of outer graphs that its bodies read become inputs of

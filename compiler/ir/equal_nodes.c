@@ -57,6 +57,7 @@ bool same_attributes(const Node *a, const Node *b) {
 
 static bool equal(Node *const *first, const Node *a, const Node *b) {
   if (a->op != b->op || a->n_inputs != b->n_inputs || !same_attributes(a, b)) return false;
+  if (a->op->max_outputs < 0 && a->n_outputs != b->n_outputs) return false; /* a Split into other parts */
   for (int i = 0; i < a->n_inputs; i++)
     if (!equal_values(first, a->inputs[i], b->inputs[i])) return false;
   return true;

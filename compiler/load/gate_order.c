@@ -58,6 +58,7 @@ static Value *permuted_constant(ModelReader *reader, Value *value, bool bias, in
   permute(value->data, data, stacks, n, gate_bytes, from);
   Value *permuted = graph_constant(reader->graph, value->name, value->dtype, value->rank, shape, data);
   permuted->where = value->where;
+  permuted->is_weight = value->is_weight;
   permuted->reordered = reordering(reader->arena, value, n, from, bias);
   return permuted;
 }

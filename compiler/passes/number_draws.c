@@ -16,17 +16,6 @@
 /* Odd, with digits that look random (Knuth, MMIX): outer draws and iterations give different numbers. */
 #define MIX INT64_C(6364136223846793005)
 
-static bool draws_inside(const Graph *graph) {
-  for (int n = 0; n < graph->n_nodes; n++) {
-    Attribute *bodies[MAX_BODIES];
-    int count = node_bodies(graph->nodes[n], bodies);
-    if (op_draws(graph->nodes[n]->op)) return true;
-    for (int b = 0; b < count; b++)
-      if (draws_inside(bodies[b]->graph)) return true;
-  }
-  return false;
-}
-
 /* ---- keys ---- */
 
 /* The finaliser of SplitMix64 (Steele, Lea and Flood 2014): a bijection. */
@@ -121,7 +110,7 @@ static Value *iteration_of(Graph *graph, Node *node, Graph *body) {
 static void number_nodes(Graph *graph, Value *draw, uint64_t *place);
 
 static void number_body(Graph *body, Value *draw, Value *iteration, const Node *node, uint64_t *place) {
-  if (!draws_inside(body)) return;
+  if (!graph_draws(body)) return;
   if (iteration) {
     Node **nodes;
     int n = graph_take_nodes(body, &nodes);
@@ -136,7 +125,7 @@ static void number_bodies(Graph *graph, Node *node, Value *draw, uint64_t *place
   Attribute *bodies[MAX_BODIES];
   int count = node_bodies(node, bodies);
   bool any = false;
-  for (int b = 0; b < count; b++) any |= draws_inside(bodies[b]->graph);
+  for (int b = 0; b < count; b++) any |= graph_draws(bodies[b]->graph);
   if (!any) return;
   Value *iteration = iteration_of(graph, node, bodies[0]->graph);
   *LIST_APPEND(graph->arena, node->inputs, node->n_inputs) = draw;
@@ -169,7 +158,7 @@ static void number_nodes(Graph *graph, Value *draw, uint64_t *place) {
  * Before infer_shapes, which may copy bodies. */
 void number_draws(Graph *graph) {
   uint64_t place = 0;
-  if (graph->outer || !draws_inside(graph)) return;
+  if (graph->outer || !graph_draws(graph)) return;
   number_nodes(graph, count_runs(graph), &place);
   graph_renumber(graph);
 }

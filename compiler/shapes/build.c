@@ -50,7 +50,10 @@ static Node *build_node(const Builder *builder, OpKind op, int n_inputs, Value *
     node->attributes[i].where = builder->where;
     attribute_settle(node->op, &node->attributes[i]);
   }
-  if (!infer_node(graph, node)) bug("a new %s has no shape", node->op->name);
+  if (!infer_node(graph, node)) {
+    stop_on_errors();
+    bug("a new %s has no shape", node->op->name);
+  }
   return node;
 }
 

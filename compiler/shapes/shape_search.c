@@ -75,12 +75,6 @@ static bool check_states(Graph *graph, const Node *node, const BeamSearch *s) {
   return true;
 }
 
-static bool draws(const Graph *body) {
-  for (int n = 0; n < body->n_nodes; n++)
-    if (op_draws(body->nodes[n]->op)) return true;
-  return false;
-}
-
 static bool read_body(Graph *graph, Node *node, BeamSearch *s) {
   Graph *body = body_instantiate(graph, node, ATTR_body);
   int formal = body->n_inputs - node->n_captures, wanted = 1 + s->n_states;
@@ -89,7 +83,7 @@ static bool read_body(Graph *graph, Node *node, BeamSearch *s) {
                        "the body has %d inputs and %d outputs; expected %d of each: tokens or log probabilities, "
                        "then the states",
                        formal, body->n_outputs, wanted);
-  if (draws(body)) return shape_unsupported(node, "its body draws random numbers");
+  if (graph_draws(body)) return shape_unsupported(node, "its body draws random numbers");
   s->body = body;
   s->hypotheses = dim_mul(graph->dims, s->sentences, dim_const(graph->dims, s->beam));
   for (int i = 0; i < wanted; i++)
@@ -98,19 +92,20 @@ static bool read_body(Graph *graph, Node *node, BeamSearch *s) {
 }
 
 /* What a run leaves to the next is a state of the context, whose extents do not change. */
-static bool check_resumed(Graph *graph, const Node *node) {
+static bool check_resumed(Graph *graph, const Node *node, int n_states) {
   if (graph->outer)
     return shape_unsupported(node, "`steps` in a body: only a search outside of all goes on in later runs");
-  if (dim_is_const(node->inputs[0]->shape[0])) return true;
-  return shape_unsupported(node, "`steps` needs a constant number of sentences, found %s",
-                           shape_text(graph, node->inputs[0]));
+  for (int i = 0; i <= n_states; i++)
+    if (!value_static(node->inputs[i]))
+      return shape_unsupported(node, "`steps` needs constant extents, found %s", shape_text(graph, node->inputs[i]));
+  return true;
 }
 
 bool read_beam_search(Graph *graph, Node *node, BeamSearch *search) {
   *search = (BeamSearch){.n_states = node->n_inputs - node->n_captures - 1};
   if (!read_numbers(node, search) || !check_rank(graph, node, 0, 1, 1)) return false;
   search->sentences = node->inputs[0]->shape[0];
-  if (search->run_steps && !check_resumed(graph, node)) return false;
+  if (search->run_steps && !check_resumed(graph, node, search->n_states)) return false;
   for (int k = 0; k < search->n_states; k++)
     if (!check_rank(graph, node, 1 + k, 1, MAX_RANK)) return false;
   return read_axes(graph, node, search) && read_body(graph, node, search);

@@ -168,11 +168,18 @@ def drawing(body):
     body.outputs[1] = body.node("Add", [body.outputs[1], body.node("RandomNormalLike", [body.outputs[1]])])
 
 
+def drawing_in_a_branch(body):
+    branches = {name: Body(body.model) for name in ("then_branch", "else_branch")}
+    for branch in branches.values():
+        branch.output(branch.node("RandomNormalLike", [body.outputs[1]]))
+    body.outputs[1] = body.node("If", [body.constant(numpy.array(True))], **branches)
+
+
 REFUSED = {
     "no hypothesis": (attribute(beam_size=0), 2, "expected `beam_size` from 1 to 1024, found 0"),
     "too many hypotheses": (attribute(beam_size=1025), 2, "expected `beam_size` from 1 to 1024, found 1025"),
     "more steps in a run than in all": (attribute(steps=7), 2, "expected `steps` from 0 to 6, found 7"),
-    "steps of any number of sentences": (attribute(steps=2), 3, "`steps` needs a constant number of sentences, found `start` i64[N]"),
+    "steps of any number of sentences": (attribute(steps=2), 3, "`steps` needs constant extents, found `start` i64[N]"),
     "no step": (attribute(max_length=0), 2, "expected `max_length` from 1 to 65536, found 0"),
     "more returned than open": (attribute(n_best=4), 2, "expected `n_best` from 1 to 3, found 4"),
     "an end that is no token": (attribute(end_token=5), 2, "expected `end_token` from 0 to 4, found 5"),
@@ -182,6 +189,7 @@ REFUSED = {
     "integers for probabilities": (set_body(whole_numbers), 2, "must be log probabilities, f32[3*N, tokens], found"),
     "a row for all hypotheses": (set_body(flattened), 2, "must be log probabilities, f32[3*N, tokens], found"),
     "a state that changes": (set_body(other_state), 2, "a state goes in as", "they must be the same"),
+    "a branch of a step that draws": (set_body(drawing_in_a_branch), 3, "its body draws random numbers"),
     "a step that draws": (set_body(drawing), 3, "its body draws random numbers"),
 }
 

@@ -180,6 +180,21 @@ def both(layers, a, b):
     layers.call(b, outputs=["yb"])
 
 
+def parts_of_other_lengths(layers, a, b):
+    """Of one input, whose Splits say no sizes."""
+    halves = layers.model.node("Split", [a], 2, axis=0, num_outputs=None)
+    thirds = layers.model.node("Split", [a], 3, axis=0, num_outputs=None)
+    layers.call(halves[0], outputs=["ya"])
+    layers.call(thirds[0], outputs=["yb"])
+
+
+def test_parts_of_one_input_stay_apart(rnncc, tmp_path):
+    layers = Layers()
+    parts_of_other_lengths(layers, layers.input("a", 6, 2), None)
+    layers.model.output("ya", "yb")
+    assert count(dump(rnncc, layers.model.write(tmp_path)), "GRU") == 2
+
+
 @pytest.mark.parametrize("build", [other_weights, one_after_the_other, one_from_a_state, of_other_attributes])
 def test_other_layers_stay_apart(rnncc, tmp_path, build):
     layers = Layers()

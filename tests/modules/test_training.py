@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Modules of `rnncc --train`: forward, backward, steps and weights, and what they refuse."""
+import json
+
 import numpy
 import pytest
 
+from support.bodies import Body
 from support.model_builder import Model
 from support.module import rnncc as package
 
@@ -228,6 +231,31 @@ def test_calls_in_another_order_are_refused(trainer):
         trainer.step("sgd", 0.1)
 
 
+def test_a_backward_on_other_weights_than_the_runs_is_refused(compile, path):
+    module = package.load(compile(path, "--train"), threads=1)
+    first, second = module.trainer(), module.trainer()
+    second(*batch())
+    backward(first)
+    first.step("sgd", 0.1)
+    with pytest.raises(package.ArgumentError, match="weights have changed since the run"):
+        second.backward()
+    second(*batch())
+    first.set_weights(first.weights())
+    with pytest.raises(package.ArgumentError, match="weights have changed since the run"):
+        second.backward()
+    second(*batch())
+    second.backward()
+
+
+def test_warming_up_keeps_what_a_run_has_left(trainer):
+    backward(trainer)
+    due = trainer.gradients()
+    trainer(*batch())
+    trainer.warmup()
+    trainer.backward()
+    assert same(trainer.gradients(), due)
+
+
 @pytest.mark.parametrize("options", [{"learning_rate": -1}, {"learning_rate": float("nan")}, {"learning_rate": 0.1, "beta1": 1},
                                      {"learning_rate": 0.1, "weight_decay": -1}, {"learning_rate": 0.1, "max_norm": float("nan")}])
 def test_an_optimiser_that_makes_no_sense_is_refused(trainer, options):
@@ -263,6 +291,81 @@ def test_what_a_rule_lacks_is_named(rnncc, tmp_path):
     model.output(model.node("ReduceSum", [model.node("Pad", [w], mode="reflect", pads=[1, 1, 0, 0])], keepdims=0))
     status, said = refused(rnncc, tmp_path, model)
     assert status == 3 and "`n1`, Pad, has no gradient for a `mode` other than constant" in said
+
+
+def weighed(model, *shape):
+    return model.node("Mul", [model.input("x", "f32", shape), model.constant(numpy.ones(shape, numpy.float32), "w")])
+
+
+def of_halves():
+    """An export of mixed precision: the product reads the weight in f16."""
+    model = Model()
+    half = model.node("Cast", [weighed(model, 2, 3)], to="f16")
+    model.output(model.node("ReduceSum", [model.node("Cast", [half], to="f32")], keepdims=0))
+    return model
+
+
+def of_a_bound():
+    model = Model()
+    x = weighed(model, 1)
+    bound = model.node("Squeeze", [x])
+    model.output(model.node("ReduceSum", [model.node("Clip", [x, None, bound])], keepdims=0))
+    return model
+
+
+def of_a_body():
+    model = Model()
+    x = weighed(model, 2, 3)
+    body = Body(model, i="i64", c="bool", y="f32")
+    body.output(body.inputs[1], body.node("Add", [body.inputs[2], "w"]))
+    trip, start = model.constant(numpy.array(30)), model.constant(numpy.zeros((2, 3), numpy.float32))
+    model.output(model.node("Loop", [trip, None, start], body=body), model.node("ReduceSum", [x], keepdims=0))
+    return model
+
+
+def of_an_empty_part():
+    model = Model()
+    model.dim("T", 1, 4, 9)
+    x = model.node("Mul", [model.input("x", "f32", ["T", 3]), model.constant(numpy.ones(3, numpy.float32), "w")])
+    ends = [model.constant(numpy.array([n])) for n in (0, -1, 0)]
+    model.output(model.node("ReduceSum", [model.node("Slice", [x, *ends])], keepdims=0))
+    return model
+
+
+@pytest.mark.parametrize("model, words", [
+    (of_halves, "`n2`, Cast, has no gradient for elements of f16"), (of_a_bound, "`n2`, Clip, has no gradient for input 2"),
+    (of_a_body, "a body of `n1`, Loop, reads the weight `w`, and would not see it change"),
+    (of_an_empty_part, "may be 0 long")])
+def test_what_would_be_wrong_without_a_word_is_refused(rnncc, tmp_path, model, words):
+    status, said = refused(rnncc, tmp_path, model())
+    assert status == 3 and words in said, said
+
+
+def test_layers_of_any_gate_order_and_of_fewer_outputs_are_trained(compile, tmp_path):
+    rng, model = numpy.random.default_rng(1), Model()
+    W, R = (model.constant(rng.standard_normal((1, 8, n)).astype(numpy.float32), name) for name, n in (("W", 3), ("R", 2)))
+    y = model.node("LSTM", [model.input("x", "f32", [4, 2, 3]), W, R], ["y"], hidden_size=2)
+    model.output(model.node("ReduceSum", [y], keepdims=0))
+    x, text = rng.standard_normal((4, 2, 3)).astype(numpy.float32), json.loads(model.write(tmp_path).read_text())
+    for order in ("iofc", "ifco"):
+        text["nodes"][0]["gate_order"] = order
+        (tmp_path / "model.json").write_text(json.dumps(text))
+        trainer = package.load(compile(tmp_path / "model.json", "--train"), threads=1).trainer()
+        assert sorted(trainer.names) == ["R", "W"]
+        trainer(x)
+        trainer.backward()
+        assert all(numpy.abs(d).max() > 0 for d in trainer.gradients().values())
+
+
+def test_a_power_of_nothing_has_no_slope(compile, tmp_path):
+    model = Model()
+    w = model.constant(numpy.array([0, 2], numpy.float32), "w")
+    power = model.node("Pow", [w, model.input("e", "f32", [2])])
+    model.output(model.node("ReduceSum", [power], keepdims=0))
+    trainer = package.load(compile(model.write(tmp_path), "--train"), threads=1).trainer()
+    trainer(numpy.array([0, 3], numpy.float32))
+    trainer.backward()
+    assert (trainer.gradients()["w"] == [0, 12]).all()
 
 
 def two_outputs():
