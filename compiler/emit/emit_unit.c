@@ -70,6 +70,7 @@ static const char left_over[] = "/* Kernels are templates, cut to what they do h
                                 "#pragma GCC diagnostic ignored \"-Wunused-but-set-variable\"\n"
                                 "#pragma GCC diagnostic ignored \"-Wenum-compare\"\n"
                                 "#pragma GCC diagnostic ignored \"-Wtautological-compare\"\n"
+                                "#pragma GCC diagnostic ignored \"-Wtype-limits\"\n"
                                 "#pragma GCC diagnostic ignored \"-Wunknown-pragmas\"\n";
 
 Unit *emit_unit(Program *program, const char *build, const UnitPlace *place) {

@@ -90,7 +90,7 @@ def check(got, feeds, beam, length, best, penalty):
 @pytest.mark.parametrize("sentences", [None, 1])
 @pytest.mark.parametrize("which", range(len(SEARCHES)))
 def test_the_best_hypotheses_are_found(compile, tmp_path, which, sentences):
-    """50 tables a module: 1,000 networks."""
+    """50 tables a module: 1,000 networks. More threads than cores wait for each other long, so they have few of them."""
     beam, tokens, length, best, penalty = SEARCHES[which]
     rng = numpy.random.default_rng([which, sentences or 0])
     path = compile(network(beam, tokens, length, best, penalty, sentences).write(tmp_path))
@@ -100,7 +100,7 @@ def test_the_best_hypotheses_are_found(compile, tmp_path, which, sentences):
             feeds = feeds_of(rng, tokens, sentences or rng.integers(1, MOST + 1), penalty == 0)
             got = contexts[0].run(feeds)
             check(got, feeds, beam, length, best, penalty)
-            other = contexts[1 + table % 3].run(feeds)
+            other = contexts[1 if table % 5 else 2 + table // 5 % 2].run(feeds)
             assert all(got[name].tobytes() == other[name].tobytes() for name in got)
         for context in contexts:
             context.close()

@@ -104,7 +104,7 @@ def test_completion_offers_the_existing_targets(rnncc):
     ("--xyzzy m", "unknown option --xyzzy\n"),
     ("-q m", "unknown option -q"),
     ("-vq m", "unknown option -q"),
-    ("--t=1 m", "--t may be --tool-timeout, --target, --threads or --time-passes"),
+    ("--t=1 m", "--t may be --tool-timeout, --target, --threads, --train or --time-passes"),
     ("m --budget=3", "--budget goes with rnncc tune and rnncc targets, not with rnncc compile"),
     ("inspect m -o x", "-o goes with rnncc compile, rnncc bundle, rnncc tune, rnncc quantize, rnncc schedules and rnncc targets, not with rnncc inspect"),
     ("m --emit", "--emit: expected KIND, found nothing"),
