@@ -87,13 +87,14 @@ bool shape_max_unpool(Graph *graph, Node *node) {
   const Value *x = node->inputs[0];
   Window window;
   DimList wanted;
-  const Dim *shape[MAX_RANK] = {x->shape[0], NULL};
+  const Dim *shape[MAX_RANK];
   if (!check_rank(graph, node, 0, 3, 2 + MAX_SPATIAL) ||
       !check_shape(graph, node, 1, x->rank, x->shape, "the indices of input 0's elements"))
     return false;
   if (!read_unpooled(graph, node, &window) || !operand_dims(graph, node, ATTR_NONE, 2, &wanted)) return false;
   if (wanted.given && wanted.n != x->rank)
     return shape_error(node, "`output_shape` has %d entries; %d are needed", wanted.n, x->rank);
+  shape[0] = x->shape[0];
   shape[1] = x->shape[1];
   for (int i = 0; i < window.n_spatial; i++) shape[2 + i] = window.out[i];
   for (int axis = 0; wanted.given && axis < x->rank; axis++) {

@@ -199,8 +199,8 @@ static void calls_that_share_a_value_need_no_barrier(void **state) {
 }
 
 static bool over_any(const Node *node, int input) { return (void)node, (void)input, true; }
-static const KernelFamily in_place = {.overwrites = over_any};
-static const OpInfo op_in_place = {.name = "Test", .family = &in_place};
+static const KernelFamily in_place = {.overwrites = over_any}, apart = {0};
+static const OpInfo op_in_place = {.name = "Test", .family = &in_place}, op_apart = {.name = "Test", .family = &apart};
 
 static void a_result_over_its_operand_is_right_if_the_family_says_so(void **state) {
   (void)state;
@@ -217,7 +217,7 @@ static void a_result_over_its_operand_is_right_if_the_family_says_so(void **stat
     hand_call(program, y, NULL);
     run_passes();
     y->offset = first->offset;
-    if (says_so) node->op = &op_in_place;
+    node->op = says_so ? &op_in_place : &op_apart;
     expect(says_so ? NULL : "reads t1 and writes t2, which share memory");
   }
 }
