@@ -2,7 +2,7 @@
 /* A context: one block of memory, from the caller or the heap, that holds all a run needs. */
 #include "context.h"
 #include "memory.h"
-#ifndef RNNCC_EDGE
+#ifdef RNNCC_MUTABLE
 #include "weights.h"
 #endif
 
@@ -52,17 +52,17 @@ size_t context_size(const rnncc_model *model) {
   return model ? context_lay_out(&nowhere, model->module, NULL) : 0;
 }
 
-#ifdef RNNCC_EDGE
-static void add_reader(rnncc_context *context) { (void)context; }
-static void remove_reader(rnncc_context *context) { (void)context; }
-#else
-static void add_reader(rnncc_context *context) {
-  if (context->model->weights) weights_add_reader(context->model->weights, &context->reader);
+#ifdef RNNCC_MUTABLE
+static void add_reader(const rnncc_model *model, rnncc_context *context) {
+  if (model->weights) weights_add_reader(model->weights, &context->reader);
 }
 
-static void remove_reader(rnncc_context *context) {
-  if (context->model->weights) weights_remove_reader(context->model->weights, &context->reader);
+static void remove_reader(const rnncc_model *model, rnncc_context *context) {
+  if (model->weights) weights_remove_reader(model->weights, &context->reader);
 }
+#else
+static void add_reader(const rnncc_model *model, rnncc_context *context) { (void)model, (void)context; }
+static void remove_reader(const rnncc_model *model, rnncc_context *context) { (void)model, (void)context; }
 #endif
 
 rnncc_status context_create(rnncc_model *model, void *memory, size_t bytes, rnncc_context **out, const char **why) {
@@ -76,20 +76,21 @@ rnncc_status context_create(rnncc_model *model, void *memory, size_t bytes, rnnc
     return refused(RNNCC_ERROR_SIZE, MESSAGE("context_create: `memory` has fewer bytes than context_size() says"), why);
   rnncc_context *context = memory ? memory : memory_take(size);
   if (!context) return refused(RNNCC_ERROR_MEMORY, MESSAGE("context_create: out of memory"), why);
+  if (memory) remove_reader(model, context); /* one that was there, and was not destroyed */
   *context = (rnncc_context){.model = model, .owns_memory = !memory};
   context_lay_out(context, model->module, (unsigned char *)context);
   context_state_reset(context, -1);
 #ifdef RNNCC_TRAINS
   memset(context->gradients, 0, model->module->training.bytes);
 #endif
-  add_reader(context);
+  add_reader(model, context);
   *out = context;
   return refused(RNNCC_OK, NULL, why);
 }
 
 void context_destroy(rnncc_context *context) {
   if (!context) return;
-  remove_reader(context);
+  remove_reader(context->model, context);
   if (context->owns_memory) memory_give(context);
 }
 

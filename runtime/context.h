@@ -22,18 +22,21 @@ RNNCC_MODULES(MODULE_DECLARATION)
 RUNTIME_LOCAL bool module_is_here(const Module *module);
 
 #ifndef RNNCC_EDGE
-/* See weights.h. */
+/* See weights.h. RNNCC_MUTABLE is defined where a network's weights can change: else nothing of it is in the module. */
 typedef struct ModelWeights ModelWeights;
+typedef struct WeightsVersion WeightsVersion;
 typedef struct WeightsReader {
-  const unsigned char *const *_Atomic reading; /* the blocks of the version; NULL: no run */
+  const WeightsVersion *_Atomic reading; /* NULL: no run */
   struct WeightsReader *next;
 } WeightsReader;
 
+#ifdef RNNCC_MUTABLE
 /* The blocks of the current version, which stay as they are until weights_release(). */
 RUNTIME_LOCAL const unsigned char *const *weights_acquire(ModelWeights *weights, WeightsReader *reader);
 static inline void weights_release(WeightsReader *reader) {
   atomic_store_explicit(&reader->reading, NULL, memory_order_release);
 }
+#endif
 #endif
 
 struct rnncc_model {
@@ -45,7 +48,7 @@ struct rnncc_model {
   struct Trained *trained; /* its weights; training.c */
 #endif
 #ifndef RNNCC_EDGE
-  ModelWeights *weights; /* NULL: none can change */
+  ModelWeights *weights; /* NULL: none can change; else RNNCC_MUTABLE is defined */
 #endif
 };
 

@@ -10,10 +10,16 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "epoch.h"
+
 struct ForkGuard {
   bool alive;  /* true from creation on; false in a child, if wiped */
   pid_t owner; /* 0 if the page is wiped on fork, else who created it */
+  _Atomic uint32_t lock;
 };
+
+/* The lock's word: one of these, and where the page is not wiped the process that has it, times GUARD_STATES. */
+enum { GUARD_FREE, GUARD_HELD, GUARD_AWAITED /* held, and somebody may sleep until it is free */, GUARD_STATES = 4 };
 
 /* QEMU's user mode accepts any advice and ignores it. So an invalid one is tried first: a kernel must refuse it. */
 static bool wiped_on_fork(ForkGuard *guard) {
@@ -32,3 +38,27 @@ void fork_guard_destroy(ForkGuard *guard) {
 }
 
 bool fork_guard_holds(const ForkGuard *guard) { return guard->alive && (!guard->owner || guard->owner == getpid()); }
+
+/* What another process holds, the parent, is free here. */
+void fork_guard_lock(ForkGuard *guard) {
+  uint32_t process = guard->owner ? (uint32_t)getpid() * GUARD_STATES : 0, taken = process + GUARD_HELD;
+  uint32_t seen = atomic_load_explicit(&guard->lock, memory_order_relaxed);
+  for (;;) {
+    if (seen != process + GUARD_HELD && seen != process + GUARD_AWAITED) {
+      if (atomic_compare_exchange_weak_explicit(&guard->lock, &seen, taken, memory_order_acquire, memory_order_relaxed))
+        return;
+      continue;
+    }
+    taken = process + GUARD_AWAITED; /* there may be others that sleep */
+    if (seen != taken &&
+        !atomic_compare_exchange_weak_explicit(&guard->lock, &seen, taken, memory_order_relaxed, memory_order_relaxed))
+      continue;
+    futex_sleep(&guard->lock, taken);
+    seen = atomic_load_explicit(&guard->lock, memory_order_relaxed);
+  }
+}
+
+void fork_guard_unlock(ForkGuard *guard) {
+  uint32_t before = atomic_exchange_explicit(&guard->lock, GUARD_FREE, memory_order_release);
+  if (before % GUARD_STATES == GUARD_AWAITED) futex_wake_all(&guard->lock);
+}

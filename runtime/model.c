@@ -89,6 +89,7 @@ rnncc_status model_create(const Module *module, const rnncc_options *given, rnnc
       .trained = trained,
 #endif
   };
+#ifdef RNNCC_MUTABLE
   if (module->mutable_weights) {
     model->weights = model_weights_create(module, pool, model->turn);
     if (!model->weights) {
@@ -96,6 +97,7 @@ rnncc_status model_create(const Module *module, const rnncc_options *given, rnnc
       return refused(RNNCC_ERROR_MEMORY, "model_create: out of memory for the weights", why);
     }
   }
+#endif
   prefer_huge_pages(module);
   *out = model;
   return refused(RNNCC_OK, NULL, why);
@@ -103,7 +105,9 @@ rnncc_status model_create(const Module *module, const rnncc_options *given, rnnc
 
 void model_destroy(rnncc_model *model) {
   if (!model) return;
+#ifdef RNNCC_MUTABLE
   model_weights_destroy(model->weights);
+#endif
   pool_destroy(model->pool);
 #ifdef RNNCC_TRAINS
   trained_destroy(model->trained);

@@ -10,6 +10,8 @@
 
 #include "small_float.h"
 
+#ifdef RNNCC_MUTABLE /* else nothing of it is in the module */
+
 enum { SQUARE = 4, TILE = 16 };
 
 /* The two innermost loops. */
@@ -183,3 +185,4 @@ ModuleCopy repack_backwards(const ModuleCopy *copy) {
   memcpy(back.to_strides, copy->from_strides, sizeof back.to_strides);
   return back;
 }
+#endif

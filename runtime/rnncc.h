@@ -3,11 +3,11 @@
  * The ABI of a compiled module: the one header an application needs.
  *
  * A module is a shared object with one exported symbol, rnncc_module_query. It returns a table of functions, or NULL
- * and a reason. Nothing here allocates behind the caller's back except model_create, pool_create and context_create
- * (without caller memory); nothing prints, exits or raises a signal.
+ * and a reason. Nothing here allocates behind the caller's back except model_create, pool_create, context_create
+ * (without caller memory) and weights_set; nothing prints, exits or raises a signal.
  *
- * A model is immutable, but for weights_set(), and may be shared between threads. A context is one stream of runs with
- * its states and working memory; one thread at a time may use it, and it may go from thread to thread.
+ * A model is immutable, but for weights_set() and training, and may be shared between threads. A context is one stream
+ * of runs with its states and working memory; one thread at a time may use it, and it may go from thread to thread.
  *
  *   threads       run() returns when the outputs are there; to go on meanwhile, call it from a thread of your own. It
  *                 shares its work with the model's workers, if these are free. If another run has them, it is done by
@@ -322,8 +322,8 @@ typedef struct rnncc_training {
   /* The gradients of the loss of the context's last run, which must have succeeded, on the weights as they are: not
    * after a step() of another context, or weights_set(). */
   rnncc_status (*backward)(rnncc_context *);
-  /* A gradient of the last backward(), until step(), by the weight's name, in the weight's shape. bytes must be exact.
-   */
+  /* A gradient of the last backward(), by the weight's name, in the weight's shape. bytes must be exact. The next run()
+   * or step() ends them, for gradient_norm(), too. */
   rnncc_status (*gradient)(rnncc_context *, const char *name, void *data, size_t bytes);
   /* Changes the model's weights by the gradients of the context's last backward(), which can be used once. If a
    * gradient is no finite number: RNNCC_ERROR_VALUE, last_error() names the weight, and all weights stay as they are.
@@ -347,14 +347,16 @@ typedef struct rnncc_api {
   void (*model_destroy)(rnncc_model *); /* after all its contexts; NULL is fine */
   int32_t (*model_threads)(const rnncc_model *);
 
-  /* Bytes a context takes; `memory` of that size, 64-byte aligned, makes context_create allocate nothing. */
+  /* Bytes a context takes; `memory` of that size, 64-byte aligned, makes context_create allocate nothing. The model may
+   * know the context: it must be destroyed before its memory is put to any other use. */
   size_t (*context_size)(const rnncc_model *);
   /* On failure *out is NULL and *why (if why is given) a static string. */
   rnncc_status (*context_create)(rnncc_model *, void *memory, size_t bytes, rnncc_context **out, const char **why);
   void (*context_destroy)(rnncc_context *); /* NULL is fine; caller's memory stays the caller's */
 
   /* Touches weights and working memory and wakes the workers, so that the first run is as fast as the next. Each worker
-   * reads its share of each weight matrix first: what is not in memory yet comes to its NUMA node. */
+   * reads its share of each weight matrix first: what is not in memory yet comes to its NUMA node. Weights that can
+   * change are in memory since they were packed. */
   rnncc_status (*warmup)(rnncc_context *);
 
   /* inputs and outputs in the order of info. On any error the outputs' data and the states are untouched. */
@@ -403,13 +405,14 @@ typedef struct rnncc_api {
   /*
    * Of a module of --weights=mutable: sets n weights of the model at once. They are packed by the model's threads, into
    * memory of their own. A run that has begun ends with the weights that it began with; each run that begins after
-   * weights_set() has returned has the new ones, all of them. Runs never wait for it. Of two calls at once the second
-   * waits for the first. It allocates; what it no longer needs it keeps for the next call, so that memory does not grow
-   * with their number. On failure no weight has changed, and `why`, of `room` bytes, says what is wrong, if it is
-   * given. RNNCC_ERROR_UNSUPPORTED: the module's weights are constant.
+   * weights_set() has returned has the new ones, all of them. Runs do not wait for it, but as they do for other
+   * runs: with options.waits until the threads have packed. Calls at once wait for each other, and so do context_create
+   * and context_destroy for a call. It allocates; what it no longer needs it keeps for the next call, so that memory
+   * does not grow with their number. On failure no weight has changed, and `why`, of `room` bytes, says what is wrong,
+   * if it is given; of --profile=edge it is "". RNNCC_ERROR_UNSUPPORTED: the module's weights are constant.
    */
   rnncc_status (*weights_set)(rnncc_model *, const rnncc_weight *weights, size_t n, char *why, size_t room);
-  /* Copies the weight as it is now; bytes must be exact. */
+  /* Copies the weight as it is now, to `data`, aligned to its element; bytes must be exact. */
   rnncc_status (*weights_get)(rnncc_model *, const char *name, void *data, size_t bytes, char *why, size_t room);
 } rnncc_api;
 

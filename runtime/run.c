@@ -18,12 +18,7 @@ static void region_body(void *arg, Team *team) {
   float_mode_leave(mode);
 }
 
-#ifdef RNNCC_EDGE
-static void take_weights(Run *run, rnncc_context *context) { (void)run, (void)context; }
-static void leave_weights(rnncc_context *context) { (void)context; }
-
-bool run_is_shared(const rnncc_context *context) { return (void)context, true; }
-#else
+#ifdef RNNCC_MUTABLE
 /* Weights that can change are those of now until the run ends. */
 static void take_weights(Run *run, rnncc_context *context) {
   ModelWeights *weights = context->model->weights;
@@ -33,7 +28,14 @@ static void take_weights(Run *run, rnncc_context *context) {
 static void leave_weights(rnncc_context *context) {
   if (context->model->weights) weights_release(&context->reader);
 }
+#else
+static void take_weights(Run *run, rnncc_context *context) { (void)run, (void)context; }
+static void leave_weights(rnncc_context *context) { (void)context; }
+#endif
 
+#ifdef RNNCC_EDGE
+bool run_is_shared(const rnncc_context *context) { return (void)context, true; }
+#else
 /* A run of little work is done sooner by one thread than by several, which wait for each other. */
 bool run_is_shared(const rnncc_context *context) {
   const Module *module = context->model->module;

@@ -10,8 +10,35 @@
 
 #include "float_mode.h"
 #include "fork_guard.h"
-#include "latch.h"
 #include "repack.h"
+
+/* ---- what is wrong with a call ---- */
+
+typedef struct WeightsReason {
+  char *text;
+  size_t room;
+} WeightsReason;
+
+static rnncc_status weights_fail(const WeightsReason *reason, rnncc_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static rnncc_status weights_fail(const WeightsReason *reason, rnncc_status status, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  if (reason->text && reason->room) vsnprintf(reason->text, reason->room, format, arguments);
+  va_end(arguments);
+  return status;
+}
+
+static rnncc_status check_model(const rnncc_model *model, const char *function, const WeightsReason *reason) {
+  if (reason->text && reason->room) *reason->text = 0;
+  if (!model) return weights_fail(reason, RNNCC_ERROR_ARGUMENT, "%s: the model is NULL", function);
+  if (!model->weights)
+    return weights_fail(reason, RNNCC_ERROR_UNSUPPORTED,
+                        "%s: the module's weights are constant; compile it with --weights=mutable", function);
+  return RNNCC_OK;
+}
+
+#ifdef RNNCC_MUTABLE
 
 /* The memory of a block. */
 typedef struct WeightsBlock {
@@ -20,20 +47,19 @@ typedef struct WeightsBlock {
   unsigned char *data;
 } WeightsBlock;
 
-typedef struct WeightsVersion {
-  struct WeightsVersion *next; /* of those that are no longer current */
-  WeightsBlock **blocks;       /* NULL: of a weight that is not kept */
-  const unsigned char **data;  /* [n_blocks], of the blocks: what runs read */
-} WeightsVersion;
+struct WeightsVersion {
+  WeightsVersion *next;       /* of those that are no longer current */
+  WeightsBlock **blocks;      /* NULL: of a weight that is not kept */
+  const unsigned char **data; /* [n_blocks], of the blocks: what runs read */
+};
 
 struct ModelWeights {
   const Module *module;
   Pool *pool;
   Turn turn;
-  Latch lock;
-  ForkGuard *guard;                            /* of who may hold the lock */
-  const unsigned char *const *_Atomic current; /* newest->data */
-  WeightsVersion *newest, *retired;
+  ForkGuard *guard; /* its lock */
+  WeightsVersion *_Atomic current;
+  WeightsVersion *retired;
   WeightsBlock **spares; /* [n_blocks]: the memory of a block that no version has any more; NULL: none */
   WeightsReader *readers;
   unsigned char *arena; /* of the derivation's runs; NULL: there are none */
@@ -42,21 +68,15 @@ struct ModelWeights {
 
 static const ModuleMutable *table_of(const ModelWeights *w) { return w->module->mutable_weights; }
 
-/* A fork copies the lock as it is, but not the thread that holds it. What it guards is whole at any time: lists change
- * by one store, and a version is published by one. */
-static void weights_lock(ModelWeights *w) {
-  if (!fork_guard_holds(w->guard)) {
-    ForkGuard *guard = fork_guard_create();
-    if (guard) {
-      fork_guard_destroy(w->guard);
-      w->guard = guard;
-    }
-    atomic_store_explicit(&w->lock, 0, memory_order_relaxed);
-  }
-  latch_lock(&w->lock);
-}
+/* In the child of a fork the lock is free, though a thread of the parent may have been at work. What it guards is whole
+ * at any time: lists change by one store, and a version is published by one. */
+static void weights_lock(ModelWeights *w) { fork_guard_lock(w->guard); }
+static void weights_unlock(ModelWeights *w) { fork_guard_unlock(w->guard); }
 
-static void weights_unlock(ModelWeights *w) { latch_unlock(&w->lock); }
+/* needs: the lock. */
+static WeightsVersion *newest_version(const ModelWeights *w) {
+  return atomic_load_explicit(&w->current, memory_order_relaxed);
+}
 
 /* A weight that is not kept has no block: what is packed of it has its numbers. */
 static bool has_block(const ModelWeights *w, int index) {
@@ -137,7 +157,8 @@ static bool put_block(WeightsVersion *version, int index, WeightsBlock *block) {
 static WeightsVersion *next_version(ModelWeights *w, const bool *changes) {
   WeightsVersion *version = empty_version(w);
   for (int i = 0; version && i < table_of(w)->n_blocks; i++) {
-    if (!has_block(w, i) || put_block(version, i, changes[i] ? take_block(w, i) : w->newest->blocks[i])) continue;
+    if (!has_block(w, i) || put_block(version, i, changes[i] ? take_block(w, i) : newest_version(w)->blocks[i]))
+      continue;
     leave_version(w, version);
     return NULL;
   }
@@ -146,7 +167,7 @@ static WeightsVersion *next_version(ModelWeights *w, const bool *changes) {
 
 static bool is_read(const ModelWeights *w, const WeightsVersion *version) {
   for (WeightsReader *reader = w->readers; reader; reader = reader->next)
-    if (atomic_load_explicit(&reader->reading, memory_order_seq_cst) == version->data) return true;
+    if (atomic_load_explicit(&reader->reading, memory_order_seq_cst) == version) return true;
   return false;
 }
 
@@ -165,26 +186,23 @@ static void leave_retired(ModelWeights *w) {
 }
 
 static void publish_weights(ModelWeights *w, WeightsVersion *version) {
-  WeightsVersion *before = w->newest;
-  w->newest = version;
-  atomic_store_explicit(&w->current, version->data, memory_order_seq_cst);
-  if (before) {
-    before->next = w->retired;
-    w->retired = before;
-  }
+  WeightsVersion *before = newest_version(w);
+  atomic_store_explicit(&w->current, version, memory_order_seq_cst);
+  before->next = w->retired;
+  w->retired = before;
   leave_retired(w);
 }
 
 /* ---- readers ---- */
 
 const unsigned char *const *weights_acquire(ModelWeights *w, WeightsReader *reader) {
-  const unsigned char *const *version = atomic_load_explicit(&w->current, memory_order_acquire), *const * seen;
+  const WeightsVersion *version = atomic_load_explicit(&w->current, memory_order_acquire), *seen;
   do {
     seen = version;
     atomic_store_explicit(&reader->reading, seen, memory_order_seq_cst);
     version = atomic_load_explicit(&w->current, memory_order_seq_cst);
   } while (version != seen);
-  return version;
+  return version->data;
 }
 
 void weights_add_reader(ModelWeights *w, WeightsReader *reader) {
@@ -301,6 +319,7 @@ static bool set_numbers(ModelWeights *w, const void **numbers, bool all) {
   bool *changes = calloc((size_t)table_of(w)->n_blocks, sizeof *changes);
   const void **inputs = calloc((size_t)n_weights, sizeof *inputs);
   bool derives = changes && inputs && find_changes(w, numbers, all, changes);
+  leave_retired(w); /* runs that have ended since leave memory */
   WeightsVersion *version = changes && inputs ? next_version(w, changes) : NULL;
   if (version) {
     WeightsPacking packing = {w, version, changes, numbers, inputs, derives};
@@ -343,8 +362,8 @@ static bool begin_weights(ModelWeights *w) {
     w->dims = calloc((size_t)(derivation->info.n_dims + derivation->n_data_dims + 1), sizeof *w->dims);
   }
   bool good = none && w->spares && w->guard && ((w->arena && w->dims) || !derivation);
-  if (good) w->newest = given_version(w);
-  good = good && version_is_whole(w, w->newest) && set_numbers(w, none, true);
+  if (good) atomic_init(&w->current, given_version(w));
+  good = good && version_is_whole(w, newest_version(w)) && set_numbers(w, none, true);
   free((void *)none);
   return good;
 }
@@ -367,7 +386,7 @@ void model_weights_destroy(ModelWeights *w) {
     w->retired = version->next;
     leave_version(w, version);
   }
-  if (w->newest) leave_version(w, w->newest);
+  if (newest_version(w)) leave_version(w, newest_version(w));
   for (int i = 0; w->spares && i < table_of(w)->n_blocks; i++) free_block(w->spares[i]);
   free(w->spares);
   free(w->arena);
@@ -380,44 +399,21 @@ void model_weights_destroy(ModelWeights *w) {
 static void get_numbers(const ModelWeights *w, int index, void *data) {
   const ModuleMutable *table = table_of(w);
   const Team alone = {.rank = 0, .size = 1};
-  if (has_block(w, index)) memcpy(data, w->newest->data[index], table->block_bytes[index]);
+  if (has_block(w, index)) memcpy(data, newest_version(w)->data[index], table->block_bytes[index]);
   for (int i = 0; !has_block(w, index) && i < table->n_copies; i++) {
     if (table->copies[i].source != index) continue;
     ModuleCopy back = repack_backwards(&table->copies[i]);
-    const void *packed = w->newest->data[back.source];
+    const void *packed = newest_version(w)->data[back.source];
     repack(&back, packed, data, &alone);
   }
 }
 
 /* ---- what applications call ---- */
 
-typedef struct WeightsReason {
-  char *text;
-  size_t room;
-} WeightsReason;
-
-static rnncc_status weights_fail(const WeightsReason *reason, rnncc_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static rnncc_status weights_fail(const WeightsReason *reason, rnncc_status status, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  if (reason->text && reason->room) vsnprintf(reason->text, reason->room, format, arguments);
-  va_end(arguments);
-  return status;
-}
-
-static rnncc_status check_model(const rnncc_model *model, const char *function, const WeightsReason *reason) {
-  if (reason->text && reason->room) *reason->text = 0;
-  if (!model) return weights_fail(reason, RNNCC_ERROR_ARGUMENT, "%s: the model is NULL", function);
-  if (!model->weights)
-    return weights_fail(reason, RNNCC_ERROR_UNSUPPORTED,
-                        "%s: the module's weights are constant; compile it with --weights=mutable", function);
-  return RNNCC_OK;
-}
-
 static rnncc_status fail_unknown(const Module *module, const char *name, const WeightsReason *reason) {
   rnncc_status status = weights_fail(reason, RNNCC_ERROR_ARGUMENT, "no weight `%.200s`; expected one of:", name);
-  size_t used = reason->text && reason->room ? strlen(reason->text) : 0;
+  if (!reason->text || !reason->room) return status;
+  size_t used = strlen(reason->text);
   for (int i = 0; i < module->info.n_weights && used + 1 < reason->room; i++) {
     snprintf(reason->text + used, reason->room - used, "%s%s", i ? ", " : " ", module->info.weights[i].name);
     used += strlen(reason->text + used);
@@ -441,6 +437,9 @@ static rnncc_status check_bytes(const Module *module, int index, const void *dat
   if (bytes != expected)
     return weights_fail(reason, RNNCC_ERROR_SIZE, "weight `%.200s`: expected %zu bytes, found %zu", info->name,
                         expected, bytes);
+  if ((uintptr_t)data % rnncc_dtype_size(info->dtype))
+    return weights_fail(reason, RNNCC_ERROR_ARGUMENT, "weight `%.200s`: its data is not aligned to its element",
+                        info->name);
   return RNNCC_OK;
 }
 
@@ -454,9 +453,6 @@ static rnncc_status check_weight(const Module *module, const rnncc_weight *weigh
   if (weight->dtype != info->dtype)
     return weights_fail(reason, RNNCC_ERROR_DTYPE, "weight `%.200s`: expected element type %d of rnncc_dtype, found %d",
                         info->name, (int)info->dtype, (int)weight->dtype);
-  if ((uintptr_t)weight->data % rnncc_dtype_size(info->dtype))
-    return weights_fail(reason, RNNCC_ERROR_ARGUMENT, "weight `%.200s`: its data is not aligned to its element",
-                        info->name);
   if (numbers[index]) return weights_fail(reason, RNNCC_ERROR_ARGUMENT, "weight `%.200s` is there twice", info->name);
   numbers[index] = weight->data;
   return RNNCC_OK;
@@ -505,3 +501,16 @@ rnncc_status model_weights_get(rnncc_model *model, const char *name, void *data,
   weights_unlock(model->weights);
   return RNNCC_OK;
 }
+#else /* its weights are constant: nothing of all that is in the module */
+
+rnncc_status model_weights_set(rnncc_model *model, const rnncc_weight *list, size_t n, char *why, size_t room) {
+  (void)list, (void)n;
+  return check_model(model, "weights_set", &(WeightsReason){why, room});
+}
+
+rnncc_status model_weights_get(rnncc_model *model, const char *name, void *data, size_t bytes, char *why, size_t room) {
+  (void)name, (void)data, (void)bytes;
+  return check_model(model, "weights_get", &(WeightsReason){why, room});
+}
+
+#endif

@@ -3,7 +3,7 @@
  * Weights that can change. What runs read is a version: an address for each block, which never changes once it is
  * published. A version shares with the one before the blocks that are the same.
  *
- *   current   the version that new runs take. Stored by a setter, under the lock (seq_cst).
+ *   current   the newest version, which new runs take. Stored by a setter, under the lock (seq_cst).
  *   reading   of each context: the version that its run reads; NULL: it does not run. Stored by the run (seq_cst),
  * which then looks whether `current` is still that version, and begins anew if not. So if a setter, which stores
  *             `current` before it looks at `reading`, does not find the old version there, no run will read it any
@@ -16,6 +16,7 @@
 
 #include "context.h"
 
+#ifdef RNNCC_MUTABLE
 /* NULL: out of memory. `threads` pack. */
 RUNTIME_LOCAL ModelWeights *model_weights_create(const Module *module, Pool *pool, Turn turn);
 RUNTIME_LOCAL void model_weights_destroy(ModelWeights *weights); /* NULL is fine */
@@ -23,5 +24,6 @@ RUNTIME_LOCAL void model_weights_destroy(ModelWeights *weights); /* NULL is fine
 /* A context is known to the setters from its creation until it is destroyed. */
 RUNTIME_LOCAL void weights_add_reader(ModelWeights *weights, WeightsReader *reader);
 RUNTIME_LOCAL void weights_remove_reader(ModelWeights *weights, WeightsReader *reader);
+#endif
 
 #endif

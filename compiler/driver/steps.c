@@ -73,9 +73,10 @@ static const char *unit_name(const Compilation *c, const Branch *b) {
   return network && target ? arena_format(c->arena, "%s_%s", network, target) : network ? network : target;
 }
 
+/* No network's name begins with a digit. */
 static const char *derivation_name(const Compilation *c, const Branch *b) {
   const char *name = unit_name(c, b);
-  return name ? arena_format(c->arena, "%s_derivation", name) : "derivation";
+  return name ? arena_format(c->arena, "0_%s_derivation", name) : "derivation";
 }
 
 static void step_emit(Compilation *c, Branch *b) {

@@ -59,6 +59,13 @@ static void name_modules(Text *text, const Units *units) {
   text_add(text, "\n#define RNNCC_NETWORKS %d\n", units->networks);
 }
 
+/* Without units the runtime is for those of any module. */
+static bool any_can_change(const Units *units) {
+  for (int i = 0; units && i < units->count; i++)
+    if (units->list[i]->program->graph->mutables) return true;
+  return !units;
+}
+
 void write_runtime(Arena *arena, const char *folder, bool edge, const Units *units) {
   Text text = text_new(arena);
   if (units && units->list[0]->name) {
@@ -66,6 +73,7 @@ void write_runtime(Arena *arena, const char *folder, bool edge, const Units *uni
     name_isas(&text, units);
   }
   if (units && units->list[0]->program->graph->n_parameters) text_add(&text, "#define RNNCC_TRAINS\n");
+  if (!edge && any_can_change(units)) text_add(&text, "#define RNNCC_MUTABLE\n");
   if (edge)
     add_edge_runtime(&text);
   else

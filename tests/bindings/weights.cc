@@ -64,6 +64,11 @@ int main(int argc, char **argv) {
   std::vector<float> b(columns);
   model.get("b", b.data(), b.size());
   for (float it : b) wrong += it != b[0];
+  std::vector<std::int32_t> bits(columns);
+  try {
+    model.get("b", bits.data(), bits.size());
+    wrong++;
+  } catch (const rnncc::error &it) { wrong += it.status() != RNNCC_ERROR_DTYPE; }
   std::printf(wrong ? "%d wrong\n" : "ok\n", wrong.load());
   return wrong != 0;
 }

@@ -2,7 +2,10 @@
 """--weights=mutable: a model whose weights were set computes, bit for bit, what a module compiled with them does, in every
 family of kernels; what constant weights give within rounding. Runs go on while weights are set, and memory stays."""
 import copy
+import ctypes
 import os
+import resource
+import signal
 import subprocess
 import threading
 
@@ -15,6 +18,7 @@ from support.amount import long_tests, some
 from support.convolutional import RandomNetwork, random_convolution
 from support.model_builder import Model
 from support.module import rnncc as package
+from rnncc import abi
 from support.recurrent import model_of, random_configuration
 from support.stacks import feeds_of, random_stack
 from support.stacks import model_of as stack_model
@@ -159,11 +163,11 @@ def test_models_of_one_module_have_weights_of_their_own(compile):
 
 # ---- threads and memory ----
 
-def product(tmp_path):
+def product(tmp_path, depth=64, columns=96):
     """y = x W + b."""
     model = Model()
-    x = model.input("x", "f32", [4, 64])
-    ones = numpy.ones((64, 96), numpy.float32)
+    x = model.input("x", "f32", [4, depth])
+    ones = numpy.ones((depth, columns), numpy.float32)
     model.output(model.node("Add", [model.node("MatMul", [x, model.constant(ones, "W")]), model.constant(ones[0], "b")]))
     return written(model, tmp_path / "product")
 
@@ -203,6 +207,40 @@ def test_memory_stays_over_ten_thousand_sets(compile, tmp_path):
         assert resident() - before < 10 * ones.nbytes
 
 
+@pytest.mark.unsanitized
+def test_a_call_begins_with_the_memory_that_runs_have_left(compile, tmp_path):
+    """A run keeps its weights while new ones are set. The next call, after the run, has the old ones' memory."""
+    body_type, during = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int), []
+    new = numpy.ones((1024, 1024), numpy.float32)
+    with package.load(compile(product(tmp_path, 1024, 1024), MUTABLE), threads=1) as ours:
+        api, model, context = ours._open().api, ctypes.c_void_p(), ctypes.c_void_p()
+        weight = abi.Weight(struct_size=ctypes.sizeof(abi.Weight), dtype=1, name=b"W", data=new.ctypes.data, bytes=new.nbytes)
+        set_new = lambda: api.weights_set(model, ctypes.byref(weight), 1, None, 0)
+
+        @ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+        def in_turn(_, n, body, arg):
+            if context and not during:
+                during.append(set_new())
+            for index in range(n):
+                body_type(body)(arg, index)
+
+        options = abi.Options(struct_size=ctypes.sizeof(abi.Options), threads=2, by_steps=1, share_all=1,
+                              parallel_for=ctypes.cast(in_turn, ctypes.c_void_p).value)
+        assert api.model_create(ctypes.byref(options), ctypes.byref(model), None) == 0
+        assert api.context_create(model, None, 0, ctypes.byref(context), None) == 0
+        x, y = numpy.ones((4, 1024), numpy.float32), numpy.zeros((4, 1024), numpy.float32)
+        tensors = [abi.Tensor(struct_size=ctypes.sizeof(abi.Tensor), dtype=1, data=it.ctypes.data, bytes=it.nbytes, rank=2,
+                              shape=(ctypes.c_int64 * abi.MAX_RANK)(4, 1024)) for it in (x, y)]
+        assert api.run(context, ctypes.byref(tensors[0]), 1, ctypes.byref(tensors[1]), 1) == 0 and during == [0]
+        before, size = resource.getrlimit(resource.RLIMIT_AS), int(open("/proc/self/statm").read().split()[0])
+        resource.setrlimit(resource.RLIMIT_AS, (size * os.sysconf("SC_PAGESIZE") + new.nbytes // 2, before[1]))
+        status = set_new()
+        resource.setrlimit(resource.RLIMIT_AS, before)
+        assert status == 0
+        api.context_destroy(context)
+        api.model_destroy(model)
+
+
 def test_a_fork_sets_its_own(compile, tmp_path):
     with package.load(compile(product(tmp_path), MUTABLE), threads=2) as ours:
         child = os.fork()
@@ -212,6 +250,63 @@ def test_a_fork_sets_its_own(compile, tmp_path):
             os._exit(0 if (y == 69).all() else 1)
         assert os.waitpid(child, 0)[1] == 0
         assert (ours(numpy.ones((4, 64), numpy.float32)) == 65).all()
+
+
+def set_and_run(loaded, failed):
+    """Weights of one number, and contexts of its own."""
+    x = numpy.ones((4, 64), numpy.float32)
+    for n in range(20):
+        loaded.weights.update({"W": numpy.full((64, 96), n, numpy.float32), "b": numpy.full(96, n, numpy.float32)})
+        y = loaded.context()(x)
+        if y[0, 0] % 65 or (y != y[0, 0]).any():
+            failed.append(y)
+
+
+def in_threads(count, function, *arguments):
+    threads = [threading.Thread(target=function, args=arguments) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_threads_of_a_fork_that_came_while_weights_were_set(compile, tmp_path):
+    with package.load(compile(product(tmp_path), MUTABLE), threads=1) as ours:
+        setting, failed = True, []
+
+        def set_all():
+            while setting:
+                ours.weights["W"] = numpy.ones((64, 96), numpy.float32)
+
+        setter, = in_threads(1, set_all)
+        ends = []
+        for _ in range(10):
+            child = os.fork()
+            if not child:
+                signal.alarm(60)
+                for thread in in_threads(3, set_and_run, ours, failed):
+                    thread.join()
+                os._exit(len(failed) > 0)
+            ends.append(os.waitpid(child, 0)[1])
+        setting = False
+        setter.join()
+        assert ends == [0] * 10
+
+
+def test_a_context_is_made_again_in_the_same_memory(compile, tmp_path):
+    """The list of contexts stays one, so that setting ends, and has them all."""
+    with package.load(compile(product(tmp_path), MUTABLE), threads=1) as ours:
+        model, x = ours._open(), numpy.ones((4, 64), numpy.float32)
+        size, context = model.api.context_size(model.handle), ctypes.c_void_p()
+        memory = ctypes.create_string_buffer(size + 64)
+        at = ctypes.addressof(memory) + 63 & ~63
+        for n in range(3):
+            assert model.api.context_create(model.handle, ctypes.c_void_p(at), size, ctypes.byref(context), None) == 0
+            ours.context()(x)
+            other = ours.context()
+            ours.weights["b"] = numpy.full(96, n, numpy.float32)
+            assert (other(x) == 64 + n).all()
+        model.api.context_destroy(context)
 
 
 def test_a_run_that_waits_keeps_nobody_from_setting(compile, tmp_path):
@@ -253,17 +348,32 @@ def test_wrong_arrays_are_refused(digits, name, array, error, words):
     assert numpy.array_equal(digits.weights["output.weight"], before)
 
 
-def refusal(loaded, *weights, model=True, room=512):
+def test_get_has_a_default(digits):
+    assert digits.weights.get("gru.w") is None and digits.weights.get("gru.w", 3) == 3
+    assert digits.weights.get("output.bias").shape == (10,)
+
+
+def test_what_weights_get_refuses(digits):
+    model, room = digits._open(), numpy.zeros(44, numpy.uint8)
+    address = room.ctypes.data + -room.ctypes.data % 4
+    why = ctypes.create_string_buffer(512)
+    get = lambda name, at, size, why=why: model.api.weights_get(model.handle, name, at, size, why, 512)
+    assert get(b"output.bias", address, 40) == 0
+    assert get(b"output.bias", address + 1, 40) == 1
+    assert why.value == b"weight `output.bias`: its data is not aligned to its element"
+    assert get(b"output.bias", address, 36) == 5
+    assert get(b"x", address, 40, None) == 1
+
+
+def refusal(loaded, *weights, model=True, room=512, why=True):
     """What weights_set() itself says: (status, words)."""
-    import ctypes
-    from rnncc import abi
     api, given = loaded._open().api, (abi.Weight * max(1, len(weights)))()
     for one, (name, dtype, array, size) in zip(given, weights):
         one.struct_size, one.dtype, one.name = ctypes.sizeof(abi.Weight), dtype, name
         one.data, one.bytes = array.ctypes.data if array is not None else None, size
-    why = ctypes.create_string_buffer(room)
-    status = api.weights_set(loaded._open().handle if model else None, given, len(weights), why, room)
-    return status, why.value.decode()
+    words = ctypes.create_string_buffer(room)
+    status = api.weights_set(loaded._open().handle if model else None, given, len(weights), words if why else None, room)
+    return status, words.value.decode()
 
 
 def test_the_module_refuses_in_words(digits, compile):
@@ -275,6 +385,7 @@ def test_the_module_refuses_in_words(digits, compile):
     assert refusal(digits, (b"x", 1, ten, 40)) == (
         status["argument"], "no weight `x`; expected one of: gru.W, gru.R, gru.B, output.weight, output.bias")
     assert refusal(digits, (b"x", 1, ten, 40), room=30)[1] == "no weight `x`; expected one o"
+    assert refusal(digits, (b"x", 1, ten, 40), why=False) == (status["argument"], "")
     assert refusal(digits, (None, 1, ten, 40)) == (status["argument"], "weights_set: a name is NULL")
     assert refusal(digits, (b"output.bias", 1, None, 40)) == (status["argument"], "weight `output.bias`: its data is NULL")
     assert refusal(digits, (b"output.bias", 1, ten, 36)) == (
@@ -329,6 +440,24 @@ def test_several_targets_and_networks(rnncc, tmp_path):
         ours.weights["norm2.bias"] = ours.weights["norm2.bias"] + 1
         assert not numpy.array_equal(ours(x), before)
         assert ours.network("digits_rnn").weights.shape("gru.W") == (1, 192, 8)
+
+
+def test_networks_may_have_any_names(rnncc, tmp_path):
+    """Also such as the compiler might have for its own units."""
+    models = [f"{name}={ROOT}/models/digits_cnn.json" for name in ("a", "a_derivation", "derivation")]
+    done = rnncc("bundle", *models, MUTABLE, "-o", tmp_path / "b.so", env={**os.environ, "RNNCC_CLANG_WITHOUT_PASSES": WITHOUT_PASSES})
+    assert done.returncode == 0, done.stderr
+    x = numpy.ones((1, 8, 8), numpy.float32)
+    with package.load(tmp_path / "b.so", "a_derivation", threads=1) as ours:
+        before = ours(x)
+        ours.weights["norm2.bias"] = ours.weights["norm2.bias"] + 1
+        assert not numpy.array_equal(ours(x), before) and numpy.array_equal(ours.network("a")(x), before)
+
+
+def test_other_modules_have_nothing_of_it(compile):
+    words = b"no weight `%.200s`"
+    assert [words in open(compile(ROOT / "models" / "digits_rnn.json", *options), "rb").read() for options in ([], [MUTABLE])] == [
+        False, True]
 
 
 def test_a_static_library_has_them(rnncc, tmp_path):

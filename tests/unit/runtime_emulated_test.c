@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The runtime on AArch64, under an emulator, without cmocka: results for each thread count, a fork (emulators accept
- * advice about forks and ignore it), the floating-point mode, and a host that runs a run's parts one by one. */
+/* The runtime on AArch64, under an emulator, without cmocka: results for each thread count, a fork and a lock over it
+ * (emulators accept advice about forks and ignore it), the floating-point mode, and a host that runs a run's parts one
+ * by one. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "fork_guard.h"
 #include "runtime_fake.h"
 
 enum { THREADS = 4, RUNS = 200 };
@@ -52,6 +54,27 @@ static bool child_gives(Stream *it, const FakeCall *expected) {
     _exit(!run_gives(it, expected));
   }
   return waitpid(child, &status, 0) == child && status == 0;
+}
+
+static bool lock_is_free_in_a_child(void) {
+  int status = -1;
+  ForkGuard *guard = fork_guard_create();
+  if (!guard) return false;
+  fork_guard_lock(guard);
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    for (int i = 0; i < 2; i++) {
+      fork_guard_lock(guard);
+      fork_guard_unlock(guard);
+    }
+    _exit(0);
+  }
+  bool waited = waitpid(child, &status, 0) == child;
+  fork_guard_unlock(guard);
+  fork_guard_lock(guard);
+  fork_guard_destroy(guard);
+  return waited && status == 0;
 }
 
 enum { FLUSH = 1 << 24, UPWARD = 1 << 22 }; /* bits of FPCR */
@@ -106,11 +129,13 @@ int main(void) {
     stepwise &= mode_is_kept(&it) && steps == (RUNS + 1) * (2 * FAKE_T + 2) * (threads - 1);
     stream_close(&it);
   }
-  printf("1..5\n");
+  bool lock = lock_is_free_in_a_child();
+  printf("1..6\n");
   report(opened, 1, "models_open");
   report(opened && same, 2, "results_are_bit_identical_for_any_number_of_threads");
   report(opened && child, 3, "a_child_of_a_fork_runs_alone");
   report(opened && mode, 4, "the_callers_float_mode_is_kept_and_the_schedules_fixed");
   report(opened && stepwise, 5, "a_host_may_run_the_parts_of_a_run_one_by_one");
-  return !(opened && same && child && mode && stepwise);
+  report(lock, 6, "a_lock_that_the_parent_holds_is_free_in_a_child");
+  return !(opened && same && child && mode && stepwise && lock);
 }

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "fork_guard.h"
 #include "runtime_fake.h"
 
 typedef struct Fixture {
@@ -145,11 +146,51 @@ static void stop_and_continue_lose_nothing(void **state) {
   assert_int_equal(exit_of(child), 0);
 }
 
+enum { COUNTERS = 4, COUNTS = 20000 };
+static ForkGuard *guard;
+static int count;
+
+static void *count_alone(void *arg) {
+  (void)arg;
+  for (int i = 0; i < COUNTS; i++) {
+    fork_guard_lock(guard);
+    count++;
+    fork_guard_unlock(guard);
+  }
+  return NULL;
+}
+
+static int count_of_threads(void) {
+  pthread_t threads[COUNTERS];
+  count = 0;
+  for (int i = 0; i < COUNTERS; i++) assert_int_equal(pthread_create(&threads[i], NULL, count_alone, NULL), 0);
+  for (int i = 0; i < COUNTERS; i++) pthread_join(threads[i], NULL);
+  return count;
+}
+
+/* Nobody unlocks what the parent had; and then the threads of the child take turns. */
+static void a_guards_lock_is_free_in_a_child(void **state) {
+  (void)state;
+  guard = fork_guard_create();
+  assert_non_null(guard);
+  fork_guard_lock(guard);
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    _exit(count_of_threads() != COUNTERS * COUNTS);
+  }
+  assert_int_equal(exit_of(child), 0);
+  fork_guard_unlock(guard);
+  assert_int_equal(count_of_threads(), COUNTERS * COUNTS);
+  fork_guard_destroy(guard);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_child_runs_alone_and_may_make_its_own),
       cmocka_unit_test(a_child_forked_in_the_middle_of_a_run_works),
       cmocka_unit_test(stop_and_continue_lose_nothing),
+      cmocka_unit_test(a_guards_lock_is_free_in_a_child),
   };
   return cmocka_run_group_tests_name("runtime_fork", tests, NULL, NULL);
 }

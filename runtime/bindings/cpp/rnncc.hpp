@@ -223,10 +223,11 @@ public:
   }
   void set(std::initializer_list<rnncc_weight> weights) const { set(weights.begin(), weights.size()); }
 
-  // Copies a weight; `count` is that of its elements.
+  // Copies a weight; `count` is that of its elements, T their type.
   template <class T> void get(const char *name, T *data, std::size_t count) const {
     char why[1024] = "";
     require_weights();
+    require_type(name, dtype_of<T>::value);
     rnncc_status status = library_.api().weights_get(model_.get(), name, data, count * sizeof(T), why, sizeof why);
     if (status != RNNCC_OK) throw error(status, why);
   }
@@ -237,6 +238,17 @@ private:
   void require_weights() const {
     if (!RNNCC_HAS(&library_.api(), weights_get))
       throw error(RNNCC_ERROR_UNSUPPORTED, std::string(library_.info().name) + ": its weights are constant");
+  }
+  // The module itself knows only the bytes, and says what is wrong with a name.
+  void require_type(const char *name, rnncc_dtype dtype) const {
+    const rnncc_info &info = library_.info();
+    for (std::int32_t i = 0; name && i < info.n_weights; i++) {
+      const rnncc_tensor_info *it = rnncc_weight_at(&info, i);
+      if (!std::strcmp(it->name, name) && it->dtype != dtype)
+        throw error(RNNCC_ERROR_DTYPE, std::string("weight ") + name + ": expected element type " +
+                                           std::to_string(static_cast<int>(it->dtype)) + " of rnncc_dtype, found " +
+                                           std::to_string(static_cast<int>(dtype)));
+    }
   }
   static rnncc_options sharing(const model &other) {
     rnncc_options with = options();

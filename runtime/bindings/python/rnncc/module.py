@@ -106,7 +106,8 @@ class Module:
         return (self._default or self.default).run(inputs, out)
 
     def close(self) -> None:
-        """Its own context is given back at once; model and file are, when no other context is left."""
+        """Its own context is given back at once; model and file are, when no other context, and no Weights,
+        is left."""
         if self._default is not None:
             try:
                 self._default.close()

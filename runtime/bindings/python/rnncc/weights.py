@@ -58,6 +58,9 @@ class Weights(MutableMapping[str, Any]):
             raise of_status(status, why.value.decode("utf-8", "replace"))
         return array
 
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if name in self else default
+
     def __setitem__(self, name: str, array: Any) -> None:
         self._set({name: array})
 

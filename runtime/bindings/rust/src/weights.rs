@@ -27,16 +27,19 @@ fn named(name: &str) -> Result<CString, Error> {
 }
 
 impl Library {
-    /// Those that `Model::set` can set.
-    pub fn weights(&self) -> Vec<Described> {
+    fn weight_infos(&self) -> Vec<*const ffi::TensorInfo> {
         let info = self.info() as *const ffi::Info as *const ffi::LaterInfo;
         unsafe {
             if ((*info).first.struct_size as usize) < size_of::<ffi::LaterInfo>() {
                 return Vec::new();
             }
-            let at = |i| described(element((*info).weights, i, (*info).first.tensor_size));
-            (0..(*info).n_weights).map(at).collect()
+            (0..(*info).n_weights).map(|i| element((*info).weights, i, (*info).first.tensor_size)).collect()
         }
+    }
+
+    /// Those that `Model::set` can set.
+    pub fn weights(&self) -> Vec<Described> {
+        self.weight_infos().into_iter().map(|it| unsafe { described(it) }).collect()
     }
 }
 
@@ -67,9 +70,14 @@ impl Model {
         }
     }
 
-    /// Copies a weight; `data` has exactly its elements.
+    /// Copies a weight; `data` has exactly its elements, of its type.
     pub fn get<T: Element>(&self, name: &str, data: &mut [T]) -> Result<(), Error> {
-        let (get, name) = (self.with_weights()?.weights_get, named(name)?);
+        let get = self.with_weights()?.weights_get;
+        let differs = |it: *const ffi::TensorInfo| unsafe { text((*it).name) == name && (*it).dtype != T::DTYPE };
+        if self.library().weight_infos().into_iter().any(differs) {
+            return refused(Status::Dtype, format!("weight {} has another type of element", name));
+        }
+        let name = named(name)?;
         let (to, bytes, mut why) = (data.as_mut_ptr() as *mut c_void, size_of_val(data), [0 as c_char; ROOM]);
         match unsafe { get(self.handle(), name.as_ptr(), to, bytes, why.as_mut_ptr(), ROOM) } {
             0 => Ok(()),

@@ -205,6 +205,7 @@ fn weights_are_set_while_the_model_lives() {
     assert_eq!(bias, other);
     let wrong = model.set(&[Weight::new("output.bias", &other[1..]).unwrap()]).unwrap_err();
     assert_eq!(wrong.to_string(), "weight `output.bias`: expected 40 bytes, found 36");
+    assert_eq!(model.get("output.bias", &mut [0i32; 10]).unwrap_err().status, Status::Dtype);
     let constant = library().model(Options::default()).unwrap();
     assert_eq!(constant.set(&[Weight::new("w", &other).unwrap()]).unwrap_err().status, Status::Unsupported);
     assert!(constant.library().weights().is_empty());
