@@ -253,12 +253,12 @@ def test_a_fork_sets_its_own(compile, tmp_path):
 
 
 def set_and_run(loaded, failed):
-    """Weights of one number, and contexts of its own."""
-    x = numpy.ones((4, 64), numpy.float32)
+    """Weights of one number, and contexts of its own. The weights are large, so that most of the time is that of packing."""
+    x = numpy.ones((4, 512), numpy.float32)
     for n in range(20):
-        loaded.weights.update({"W": numpy.full((64, 96), n, numpy.float32), "b": numpy.full(96, n, numpy.float32)})
+        loaded.weights.update({"W": numpy.full((512, 512), n, numpy.float32), "b": numpy.full(512, n, numpy.float32)})
         y = loaded.context()(x)
-        if y[0, 0] % 65 or (y != y[0, 0]).any():
+        if y[0, 0] % 513 or (y != y[0, 0]).any():
             failed.append(y)
 
 
@@ -271,12 +271,12 @@ def in_threads(count, function, *arguments):
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_threads_of_a_fork_that_came_while_weights_were_set(compile, tmp_path):
-    with package.load(compile(product(tmp_path), MUTABLE), threads=1) as ours:
-        setting, failed = True, []
+    with package.load(compile(product(tmp_path, 512, 512), MUTABLE), threads=1) as ours:
+        setting, failed, new = True, [], numpy.ones((512, 512), numpy.float32)
 
         def set_all():
             while setting:
-                ours.weights["W"] = numpy.ones((64, 96), numpy.float32)
+                ours.weights["W"] = new
 
         setter, = in_threads(1, set_all)
         ends = []
