@@ -172,14 +172,14 @@ def compile(rnncc, module_cache):
     """compile(model, *options) -> path of the .so. A model file names its weights' sha256, so its content is the key.
     A module is made to be run: the test is skipped where this CPU cannot run the target that the options ask for.
     optimised: whether clang optimises the C, for a sweep that says which of its cases are; in long tests it always does,
-    in quick tests never. None: as optimise_case() says."""
+    in quick tests only for RVV, where qemu ends at code that is not. None: as optimise_case() says."""
 
     def compiled(model, *options, optimised=None):
         for option in options:
             machine.need_target(option)
         if optimised is None:
             optimised = "RNNCC_CLANG_WITHOUT_PASSES" not in os.environ
-        elif amount.quick_tests():
+        elif amount.quick_tests() and not any("+rvv" in str(option) for option in options):
             optimised = False
         optimised = optimised or amount.long_tests()
         environment = {**os.environ, "RNNCC_CLANG_WITHOUT_PASSES": "" if optimised else WITHOUT_PASSES}

@@ -195,6 +195,7 @@ def test_recurrent_layers_keep_them_so(dtype, options, rnncc, tmp_path):
     assert sizes[dtype] >= elements * {"i4": .5, "i8": 1}.get(dtype, 2) and sizes["f32"] < elements, types
 
 
+@pytest.mark.optimised
 def test_the_module_has_a_quarter_of_the_weights(compile, tmp_path):
     sizes = {}
     for narrow in (False, True):
