@@ -180,17 +180,12 @@ def both(layers, a, b):
     layers.call(b, outputs=["yb"])
 
 
-def parts_of_other_lengths(layers, a, b):
-    """Of one input, whose Splits say no sizes."""
-    halves = layers.model.node("Split", [a], 2, axis=0, num_outputs=None)
-    thirds = layers.model.node("Split", [a], 3, axis=0, num_outputs=None)
-    layers.call(halves[0], outputs=["ya"])
-    layers.call(thirds[0], outputs=["yb"])
-
-
 def test_parts_of_one_input_stay_apart(rnncc, tmp_path):
+    """Of Splits that say no sizes, into two parts and into three."""
     layers = Layers()
-    parts_of_other_lengths(layers, layers.input("a", 6, 2), None)
+    a = layers.input("a", 6, 2)
+    for parts, name in (2, "ya"), (3, "yb"):
+        layers.call(layers.model.node("Split", [a], parts, axis=0)[0], outputs=[name])
     layers.model.output("ya", "yb")
     assert count(dump(rnncc, layers.model.write(tmp_path)), "GRU") == 2
 
