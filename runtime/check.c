@@ -157,7 +157,7 @@ static bool overlap(const Checked *a, const Checked *b) {
 
 static rnncc_status check_apart(rnncc_context *context, const Checked *output, const Checked *other) {
   if (!overlap(output, other)) return RNNCC_OK;
-  return context_fail(context, RNNCC_ERROR_ARGUMENT, "output '%.64s' overlaps %s '%.64s'", output->info->name,
+  return context_fail(context, RNNCC_ERROR_ARGUMENT, "%s '%.64s' overlaps %s '%.64s'", output->role, output->info->name,
                       other->role, other->info->name);
 }
 
@@ -239,6 +239,103 @@ rnncc_status run_check(rnncc_context *context, const rnncc_tensor *inputs, size_
   if (!status) status = check_ranges(context, inputs);
   return status;
 }
+
+#ifdef RNNCC_TRAINS
+/* ---- gradients that the program gives and takes ---- */
+
+static Checked checked_given(const rnncc_context *context, const rnncc_tensor *given, int i) {
+  const Module *module = context->model->module;
+  int output = module->training.info.output_gradients[i];
+  return (Checked){"the gradient of output", &module->info.outputs[output], tensor_at(given, i),
+                   context->shapes[output]};
+}
+
+static Checked checked_result(const rnncc_context *context, const rnncc_tensor *results, int i) {
+  const Module *module = context->model->module;
+  const rnncc_tensor *tensor = tensor_at(results, i);
+  return (Checked){"the gradient of input", &module->info.inputs[module->training.info.input_gradients[i]], tensor,
+                   tensor->shape};
+}
+
+/* In the last run. */
+static void input_shape(const rnncc_context *context, const rnncc_tensor_info *info, int64_t *shape) {
+  for (int axis = 0; axis < info->rank; axis++)
+    shape[axis] = info->dim[axis] >= 0 ? context->dims[info->dim[axis]] : info->shape[axis];
+}
+
+/* It has the output's shape in the last run. */
+static rnncc_status check_same_shape(rnncc_context *context, const Checked *it) {
+  if (it->tensor->rank != it->info->rank)
+    return context_fail(context, RNNCC_ERROR_SHAPE, "%s '%.64s' has rank %d, expected %d", it->role, it->info->name,
+                        it->tensor->rank, it->info->rank);
+  for (int32_t axis = 0; axis < it->info->rank; axis++)
+    if (it->tensor->shape[axis] != it->shape[axis])
+      return context_fail(context, RNNCC_ERROR_SHAPE, "%s '%.64s': axis %d is %lld, the output's is %lld", it->role,
+                          it->info->name, axis, (long long)it->tensor->shape[axis], (long long)it->shape[axis]);
+  return RNNCC_OK;
+}
+
+static rnncc_status check_given(rnncc_context *context, const rnncc_tensor *given) {
+  const Module *module = context->model->module;
+  rnncc_status status = RNNCC_OK;
+  for (int i = 0; i < module->training.info.n_output_gradients && !status; i++) {
+    Checked it = checked_given(context, given, i);
+    status = check_dtype(context, &it);
+    if (!status) status = check_same_shape(context, &it);
+    if (!status) status = check_buffer(context, &it);
+    context->inputs[module->info.n_inputs + i] = it.tensor->data;
+  }
+  return status;
+}
+
+static rnncc_status check_results(rnncc_context *context, rnncc_tensor *results) {
+  const Module *module = context->model->module;
+  rnncc_status status = RNNCC_OK;
+  for (int i = 0; i < module->training.info.n_input_gradients && !status; i++) {
+    Checked it = checked_result(context, results, i);
+    rnncc_tensor *tensor = tensor_at(results, i);
+    tensor->rank = it.info->rank;
+    input_shape(context, it.info, tensor->shape);
+    status = check_dtype(context, &it);
+    if (!status) status = check_buffer(context, &it);
+    context->outputs[module->info.n_outputs + i] = tensor->data;
+  }
+  return status;
+}
+
+/* No result shares memory with what backward reads, or another result. */
+static rnncc_status check_result_apart(rnncc_context *context, const rnncc_tensor *given, const rnncc_tensor *results,
+                                       int i) {
+  const Module *module = context->model->module;
+  Checked result = checked_result(context, results, i);
+  rnncc_status status = RNNCC_OK;
+  for (int j = 0; j < module->info.n_inputs && !status; j++) {
+    rnncc_tensor input = {.data = (void *)(uintptr_t)context->inputs[j]};
+    input_shape(context, &module->info.inputs[j], input.shape);
+    status = check_apart(context, &result, &(Checked){"input", &module->info.inputs[j], &input, input.shape});
+  }
+  for (int j = 0; j < module->training.info.n_output_gradients && !status; j++) {
+    Checked other = checked_given(context, given, j);
+    status = check_apart(context, &result, &other);
+  }
+  for (int j = 0; j < i && !status; j++) {
+    Checked earlier = checked_result(context, results, j);
+    status = check_apart(context, &result, &earlier);
+  }
+  return status;
+}
+
+rnncc_status backward_check(rnncc_context *context, const rnncc_tensor *given, size_t n_given, rnncc_tensor *results,
+                            size_t n_results) {
+  const rnncc_training_info *info = &context->model->module->training.info;
+  rnncc_status status = check_tensors(context, "output_gradients", given, n_given, info->n_output_gradients);
+  if (!status) status = check_tensors(context, "input_gradients", results, n_results, info->n_input_gradients);
+  if (!status) status = check_given(context, given);
+  if (!status) status = check_results(context, results);
+  for (int i = 0; i < info->n_input_gradients && !status; i++) status = check_result_apart(context, given, results, i);
+  return status;
+}
+#endif
 
 static rnncc_status check_extent(rnncc_context *context, const rnncc_dim_info *dim, int64_t extent) {
   if (!is_in_bounds(dim, extent))

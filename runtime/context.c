@@ -33,8 +33,8 @@ static size_t context_lay_out(rnncc_context *context, const Module *module, unsi
   Block block = {base, 0};
   block_take(&block, 1, sizeof *context);
   context->dims = block_take(&block, info->n_dims + module->n_data_dims, sizeof *context->dims);
-  context->inputs = block_take(&block, info->n_inputs, sizeof *context->inputs);
-  context->outputs = block_take(&block, info->n_outputs, sizeof *context->outputs);
+  context->inputs = block_take(&block, module_reads(module), sizeof *context->inputs);
+  context->outputs = block_take(&block, module_writes(module), sizeof *context->outputs);
   context->shapes = block_take(&block, info->n_outputs, sizeof *context->shapes);
   context->profile.steps = block_take(&block, module->n_steps, sizeof *context->profile.steps);
   context->entries = block_take(&block, module->n_steps, sizeof *context->entries);

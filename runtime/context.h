@@ -60,8 +60,8 @@ struct rnncc_context {
   uint64_t profiled_runs;
   int64_t turn;                      /* of the next run */
   int64_t *dims;                     /* [n_dims], then [n_data_dims], of the last run */
-  const void **inputs;               /* [n_inputs], of the last run */
-  void **outputs;                    /* [n_outputs], of the last run */
+  const void **inputs;               /* [module_reads()], of the last run, and of backward_from() */
+  void **outputs;                    /* [module_writes()] */
   int64_t (*shapes)[RNNCC_MAX_RANK]; /* [n_outputs], of the last run */
   unsigned char **states;            /* [n_states], each of all slots */
   RunProfile profile;                /* its steps: [n_steps] */
@@ -122,6 +122,16 @@ static inline rnncc_tensor *tensor_at(const rnncc_tensor *tensors, int index) {
 /* Elements of a shape, 1 for rank 0. */
 RUNTIME_LOCAL size_t shape_elements(const int64_t *shape, int32_t rank);
 
+#ifdef RNNCC_TRAINS
+/* The same of backward_from(), after a run: fills inputs and outputs behind the model's own, and the results' shapes.
+ */
+RUNTIME_LOCAL rnncc_status backward_check(rnncc_context *context, const rnncc_tensor *given, size_t n_given,
+                                          rnncc_tensor *results, size_t n_results);
+#endif
+
+/* Copies to the caller's buffer what the schedule has left of this output in the arena, if it has. */
+RUNTIME_LOCAL void deliver_staged(const rnncc_context *context, int output, rnncc_tensor *tensor);
+
 /* Copies every state's slots of this run's batch into the arena, and back. */
 RUNTIME_LOCAL void states_load(rnncc_context *context);
 RUNTIME_LOCAL void states_store(rnncc_context *context);
@@ -136,6 +146,9 @@ RUNTIME_LOCAL bool run_is_shared(const rnncc_context *context);
 #ifdef RNNCC_TRAINS
 /* Of rnncc_training. */
 RUNTIME_LOCAL rnncc_status training_backward(rnncc_context *context);
+RUNTIME_LOCAL rnncc_status training_backward_from(rnncc_context *context, const rnncc_tensor *output_gradients,
+                                                  size_t n_output_gradients, rnncc_tensor *input_gradients,
+                                                  size_t n_input_gradients);
 RUNTIME_LOCAL rnncc_status training_gradient(rnncc_context *context, const char *name, void *data, size_t bytes);
 RUNTIME_LOCAL rnncc_status training_step(rnncc_context *context, const rnncc_optimizer *optimizer);
 RUNTIME_LOCAL rnncc_status training_gradient_norm(rnncc_context *context, double *norm);

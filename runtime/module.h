@@ -23,8 +23,8 @@ typedef struct RunProfile {
 
 /* The arguments of one run. Shared by all workers; read-only except `data_dims`, `fault` and `profile`. */
 typedef struct Run {
-  const void *const *inputs;    /* [info.n_inputs], the caller's data; states arrive in the arena */
-  void *const *outputs;         /* [info.n_outputs], the caller's buffers; those of staged outputs must not be used */
+  const void *const *inputs;    /* [module_reads()], the caller's data; states arrive in the arena */
+  void *const *outputs;         /* [module_writes()], the caller's buffers; those of staged outputs must not be used */
   unsigned char *arena;         /* info.arena_bytes, 64-byte aligned; keeps nothing from run to run */
   const unsigned char *weights; /* Module.weights */
   const unsigned char *const *blocks; /* [ModuleMutable.n_blocks]: weights that can change, of this run; or NULL */
@@ -130,12 +130,20 @@ struct Module {
   /* The inference. Called by every worker of the team at once; all must enter the same barriers. It need not end with
    * one. Denormals are zero and rounding is to nearest throughout. */
   void (*schedule)(const Run *run, Team *team);
-  /* [info.n_outputs]: the arena offset of outputs that the schedule leaves in the arena, because a run can still fault
+  /* [module_writes()]: the arena offset of outputs that the schedule leaves in the arena, because a run can still fault
    * after writing them, or -1 if written in place. NULL if none is staged. */
   const int64_t *staged_outputs;
   ModuleTraining training;              /* all 0: it does not train */
   const ModuleMutable *mutable_weights; /* NULL: none can change */
 };
+
+/* Buffers of the caller's: the model's inputs and outputs, and behind them the gradients that backward_from() has. */
+static inline int32_t module_reads(const Module *module) {
+  return module->info.n_inputs + module->training.info.n_output_gradients;
+}
+static inline int32_t module_writes(const Module *module) {
+  return module->info.n_outputs + module->training.info.n_input_gradients;
+}
 
 /* This worker's share of constant i of the weights, or of all of them if i is 0 and the ends are not known. Kernels
  * that share panels read about this share. */

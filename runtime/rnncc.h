@@ -291,8 +291,12 @@ typedef struct rnncc_training_info {
   uint32_t struct_size;
   uint32_t tensor_size; /* of an element of `parameters`, in bytes */
   int32_t n_parameters;
-  int32_t loss;                        /* which of info.outputs is the loss */
+  int32_t loss;                        /* which of info.outputs is the loss; -1: it is outside of the module */
   const rnncc_tensor_info *parameters; /* the trained weights, f32: rnncc_parameter_at() */
+  /* Where the loss is outside: of which of info.outputs backward_from() takes gradients, and of which of info.inputs it
+   * has them. They have the types and shapes of these. */
+  int32_t n_output_gradients, n_input_gradients;
+  const int32_t *output_gradients, *input_gradients;
 } rnncc_training_info;
 
 typedef enum rnncc_rule {
@@ -336,6 +340,13 @@ typedef struct rnncc_training {
   rnncc_status (*weights_set)(rnncc_model *, const char *name, const void *data, size_t bytes);
   /* Makes the optimisers forget: momentum, Adam's means and how many steps there were. The weights stay. */
   rnncc_status (*optimizer_reset)(rnncc_model *);
+
+  /* backward() of a module of --outer-loss. The program computes a loss of the outputs of the context's last run, and
+   * gives its gradients for these; `input_gradients` are buffers, as the outputs of run(). Both in the order of
+   * training_info. All must be apart from each other and from the run's inputs. It refuses, and changes nothing, as
+   * backward() does. */
+  rnncc_status (*backward_from)(rnncc_context *, const rnncc_tensor *output_gradients, size_t n_output_gradients,
+                                rnncc_tensor *input_gradients, size_t n_input_gradients);
 } rnncc_training;
 
 typedef struct rnncc_api {

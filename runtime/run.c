@@ -78,6 +78,12 @@ rnncc_status run_part(rnncc_context *context, void (*part)(const Run *run, Team 
   return atomic_load_explicit(&fault, memory_order_relaxed);
 }
 
+void deliver_staged(const rnncc_context *context, int output, rnncc_tensor *tensor) {
+  const int64_t *staged = context->model->module->staged_outputs;
+  size_t bytes = shape_elements(tensor->shape, tensor->rank) * rnncc_dtype_size(tensor->dtype);
+  if (bytes && staged && staged[output] >= 0) memcpy(tensor->data, context->arena + staged[output], bytes);
+}
+
 static void deliver_outputs(const rnncc_context *context, rnncc_tensor *outputs) {
   const Module *module = context->model->module;
   if (module->output_room) module->output_shapes(context->dims, context->shapes);
@@ -85,9 +91,7 @@ static void deliver_outputs(const rnncc_context *context, rnncc_tensor *outputs)
     rnncc_tensor *output = tensor_at(outputs, i);
     int32_t rank = output->rank = module->info.outputs[i].rank;
     memcpy(output->shape, context->shapes[i], rank * sizeof *output->shape);
-    size_t bytes = shape_elements(output->shape, rank) * rnncc_dtype_size(output->dtype);
-    if (bytes && module->staged_outputs && module->staged_outputs[i] >= 0)
-      memcpy(output->data, context->arena + module->staged_outputs[i], bytes);
+    deliver_staged(context, i, output);
   }
 }
 

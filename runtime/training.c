@@ -115,20 +115,51 @@ rnncc_status training_gradient(rnncc_context *context, const char *name, void *d
 
 /* ---- backwards ---- */
 
-rnncc_status training_backward(rnncc_context *context) {
-  if (!context) return RNNCC_ERROR_ARGUMENT;
-  if (context->ran == NOTHING_RAN)
+static bool loss_is_outside(const rnncc_context *context) { return context->model->module->training.info.loss < 0; }
+
+/* Is there a run to go back through? */
+static rnncc_status check_ran(rnncc_context *context) {
+  if (context->ran != FORWARD_RAN) /* backward() writes over what the run has left */
     return context_fail(context, RNNCC_ERROR_ARGUMENT,
                         "backward: expected a run() that succeeded before it, and one "
                         "for each backward()");
+  if (context->ran_on == trained_version(context->model->trained)) return RNNCC_OK;
   context->ran = NOTHING_RAN;
-  if (context->ran_on != trained_version(context->model->trained))
-    return context_fail(context, RNNCC_ERROR_ARGUMENT,
-                        "backward: the model's weights have changed since the run(); expected a run() on them");
+  return context_fail(context, RNNCC_ERROR_ARGUMENT,
+                      "backward: the model's weights have changed since the run(); expected a run() on them");
+}
+
+static rnncc_status go_back(rnncc_context *context) {
+  context->ran = NOTHING_RAN;
   rnncc_status status = run_part(context, context->model->module->training.backward);
   if (status) return context_fail(context, status, "backward: an index computed in the model is out of range");
   context->ran = BACKWARD_RAN;
   return RNNCC_OK;
+}
+
+rnncc_status training_backward(rnncc_context *context) {
+  if (!context) return RNNCC_ERROR_ARGUMENT;
+  if (loss_is_outside(context))
+    return context_fail(context, RNNCC_ERROR_ARGUMENT,
+                        "backward: the loss is outside of the module; expected backward_from()");
+  rnncc_status status = check_ran(context);
+  return status ? status : go_back(context);
+}
+
+rnncc_status training_backward_from(rnncc_context *context, const rnncc_tensor *output_gradients,
+                                    size_t n_output_gradients, rnncc_tensor *input_gradients,
+                                    size_t n_input_gradients) {
+  if (!context) return RNNCC_ERROR_ARGUMENT;
+  if (!loss_is_outside(context))
+    return context_fail(context, RNNCC_ERROR_ARGUMENT,
+                        "backward_from: the loss is an output of the module; expected backward()");
+  rnncc_status status = check_ran(context);
+  if (!status)
+    status = backward_check(context, output_gradients, n_output_gradients, input_gradients, n_input_gradients);
+  if (!status) status = go_back(context);
+  for (size_t i = 0; !status && i < n_input_gradients; i++)
+    deliver_staged(context, context->model->module->info.n_outputs + (int)i, tensor_at(input_gradients, (int)i));
+  return status;
 }
 
 /* ---- steps ---- */

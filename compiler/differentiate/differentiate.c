@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reverse-mode differentiation: a network with a loss becomes one that also computes the loss's gradients. Its weights
- * become inputs, behind the network's own, and their gradients outputs, in the same order behind the others.
+ * become inputs, behind the network's own, and their gradients outputs, in the same order behind the others. Where the
+ * loss is outside of the network, gradients of its outputs become inputs, and those of its inputs outputs, between.
  */
 #include <string.h>
 
@@ -29,7 +30,7 @@ static const Row rows[N_OPS] = {
 
 typedef struct Pass {
   Graph *graph;
-  Value *loss;
+  Value *loss;   /* NULL: it is outside */
   bool *reached; /* by value id: the loss may depend on it */
   bool *trained; /* by value id: depends on a parameter */
   Value **d;     /* by value id: the gradient so far; NULL: 0 */
@@ -91,8 +92,14 @@ static bool any_output(const Node *node, const bool *marked) {
   return false;
 }
 
+/* Outside of the model a loss may depend on any number that comes out. */
+static bool reaches_loss(const Pass *pass, const Value *output) {
+  return pass->loss ? output == pass->loss : output->dtype == RNNCC_F32;
+}
+
 static void mark_reached(Pass *pass) {
-  pass->reached[pass->loss->id] = true;
+  for (int i = 0; i < pass->graph->n_outputs; i++)
+    pass->reached[pass->graph->outputs[i]->id] = reaches_loss(pass, pass->graph->outputs[i]);
   for (int n = pass->graph->n_nodes - 1; n >= 0; n--) {
     const Node *node = pass->graph->nodes[n];
     if (!any_output(node, pass->reached)) continue;
@@ -108,8 +115,16 @@ static bool is_parameter(const Pass *pass, const Value *value) {
   return value->rank > 0 && value_count(value) > 0 && training_takes(&pass->graph->config->training, value->name);
 }
 
+/* An input whose gradient the program wants. */
+static bool has_wanted_gradient(const Pass *pass, const Value *input) {
+  return !pass->loss && input->dtype == RNNCC_F32 && pass->reached[input->id] &&
+         training_takes(&pass->graph->config->training, input->name);
+}
+
 static void mark_trained(Pass *pass) {
   for (int i = 0; i < pass->n_values; i++) pass->trained[i] = is_parameter(pass, pass->graph->values[i]);
+  for (int i = 0; i < pass->graph->n_inputs; i++)
+    pass->trained[pass->graph->inputs[i]->id] |= has_wanted_gradient(pass, pass->graph->inputs[i]);
   for (int n = 0; n < pass->graph->n_nodes; n++) {
     const Node *node = pass->graph->nodes[n];
     bool any = false;
@@ -178,12 +193,58 @@ static void tell_missing(const Pass *pass, int n_nodes) {
   stop_on_errors();
 }
 
-static void walk_back(Pass *pass, int n_nodes) {
+static void begin_at_loss(Pass *pass) {
   const Formula f = {pass->graph, pass->loss->name, pass->loss->where};
   pass->d[pass->loss->id] = spread_to(&f, number(&f, pass->loss, 1), pass->loss);
+}
+
+static const char *gradient_name(const Graph *graph, const Value *value) {
+  return arena_format(graph->arena, "%s.gradient", value->name);
+}
+
+/* Gradients of outputs become inputs. */
+static void begin_at_outputs(Pass *pass) {
+  Graph *graph = pass->graph;
+  for (int i = 0; i < graph->n_outputs; i++) {
+    Value *output = graph->outputs[i];
+    if (!reaches_loss(pass, output)) continue;
+    const Formula f = {graph, output->name, output->where};
+    Value *d = graph_value_like(graph, gradient_name(graph, output), output->where, output);
+    d->is_input = true;
+    *LIST_APPEND(graph->arena, graph->output_gradients, graph->n_output_gradients) = i;
+    *LIST_APPEND(graph->arena, graph->inputs, graph->n_inputs) = d;
+    add_gradient(pass, &f, output, d);
+  }
+}
+
+static void walk_back(Pass *pass, int n_nodes) {
+  if (pass->loss)
+    begin_at_loss(pass);
+  else
+    begin_at_outputs(pass);
   for (int n = n_nodes - 1; n >= 0; n--)
     if (has_gradient(pass, pass->graph->nodes[n])) differentiate_node(pass, pass->graph->nodes[n]);
   stop_on_errors();
+}
+
+/* ---- results ---- */
+
+/* A gradient as an output of its own. */
+static void add_result(Pass *pass, Value *value) {
+  Graph *graph = pass->graph;
+  const Formula f = {graph, value->name, value->where};
+  Value *d = pass->d[value->id], *result = apply(&f, OP_Identity, d ? d : zeros_like(&f, value));
+  result->name = gradient_name(graph, value);
+  *LIST_APPEND(graph->arena, graph->outputs, graph->n_outputs) = result;
+}
+
+static void take_input_gradients(Pass *pass, int n_inputs) {
+  Graph *graph = pass->graph;
+  for (int i = 0; i < n_inputs; i++) {
+    if (!has_wanted_gradient(pass, graph->inputs[i])) continue;
+    *LIST_APPEND(graph->arena, graph->input_gradients, graph->n_input_gradients) = i;
+    add_result(pass, graph->inputs[i]);
+  }
 }
 
 /* ---- parameters ---- */
@@ -220,23 +281,25 @@ static void refuse_bodies(const Pass *pass, const Value *weight) {
 
 static void add_parameter(Pass *pass, Value *weight) {
   Graph *graph = pass->graph;
-  const Formula f = {graph, weight->name, weight->where};
-  Value *initial = graph_value_like(graph, weight->name, weight->where, weight), *d = pass->d[weight->id];
+  Value *initial = graph_value_like(graph, weight->name, weight->where, weight);
   initial->data = weight->data;
   weight->data = NULL;
   weight->is_input = true;
-  Value *gradient = apply(&f, OP_Identity, d ? d : zeros_like(&f, weight));
-  gradient->name = arena_format(graph->arena, "%s.gradient", weight->name);
   *LIST_APPEND(graph->arena, graph->initials, graph->n_parameters) = initial;
   *LIST_APPEND(graph->arena, graph->inputs, graph->n_inputs) = weight;
-  *LIST_APPEND(graph->arena, graph->outputs, graph->n_outputs) = gradient;
+  add_result(pass, weight);
+}
+
+static int index_of_loss(const Pass *pass) {
+  int loss = 0;
+  if (!pass->loss) return -1;
+  while (pass->graph->outputs[loss] != pass->loss) loss++;
+  return loss;
 }
 
 static void take_parameters(Pass *pass) {
   Graph *graph = pass->graph;
-  int loss = 0;
-  while (graph->outputs[loss] != pass->loss) loss++;
-  graph->loss = loss;
+  graph->loss = index_of_loss(pass);
   for (int i = 0; i < pass->n_values; i++)
     if (is_parameter(pass, graph->values[i])) refuse_bodies(pass, graph->values[i]);
   stop_on_errors();
@@ -244,16 +307,18 @@ static void take_parameters(Pass *pass) {
     if (is_parameter(pass, graph->values[i])) add_parameter(pass, graph->values[i]);
   if (!graph->n_parameters)
     fatal_at(LOCATION_FILE(graph->file), EXIT_INVALID,
-             "--train: the loss `%.200s` depends on no weight that is trained", pass->loss->name);
+             "--train: the loss%s%.200s%s depends on no weight that is trained", pass->loss ? " `" : "",
+             pass->loss ? pass->loss->name : "", pass->loss ? "`" : "");
 }
 
 /* needs: infer_shapes, decompose. keeps: types, shapes, and all nodes, in order; some get outputs that they lacked.
- * breaks: weights that are trained are inputs. Sets parameters and loss. */
+ * breaks: weights that are trained are inputs. Sets parameters, loss, and which inputs and outputs have gradients. */
 void differentiate(Graph *graph) {
   if (!graph->config || !graph->config->training.wanted || graph->outer) return;
   graph_renumber(graph);
-  Pass pass = {.graph = graph, .n_values = graph->n_values, .loss = find_loss(graph)};
-  int n_nodes = graph->n_nodes;
+  bool outside = graph->config->training.outer_loss;
+  Pass pass = {.graph = graph, .n_values = graph->n_values, .loss = outside ? NULL : find_loss(graph)};
+  int n_nodes = graph->n_nodes, n_inputs = graph->n_inputs;
   pass.reached = ARENA_ARRAY(graph->arena, bool, pass.n_values);
   pass.trained = ARENA_ARRAY(graph->arena, bool, pass.n_values);
   pass.d = ARENA_ARRAY(graph->arena, Value *, pass.n_values);
@@ -261,6 +326,7 @@ void differentiate(Graph *graph) {
   mark_trained(&pass);
   tell_missing(&pass, n_nodes);
   walk_back(&pass, n_nodes);
+  take_input_gradients(&pass, n_inputs);
   take_parameters(&pass);
   graph_remove_dead(graph);
 }

@@ -65,7 +65,9 @@ static void print_model(const Graph *graph) {
   print_values(graph->arena, "inputs", graph->inputs, graph_own_inputs(graph));
   print_states(graph);
   print_values(graph->arena, "outputs", graph->outputs, graph_own_outputs(graph));
-  print_values(graph->arena, "trained", graph->inputs + graph_own_inputs(graph), graph->n_parameters);
+  print_values(graph->arena, "backward", graph->inputs + graph_own_inputs(graph), graph->n_output_gradients);
+  print_values(graph->arena, "gives", graph->outputs + graph_own_outputs(graph), graph->n_input_gradients);
+  print_values(graph->arena, "trained", graph->inputs + graph_first_parameter(graph), graph->n_parameters);
 }
 
 /* Those that a program can set, and those that it cannot. */

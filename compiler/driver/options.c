@@ -141,6 +141,9 @@ static void check_profile(Options *options) {
 
 static void check_training(const Options *options) {
   if (options->training.loss && !options->training.wanted) REFUSE("--loss goes with --train");
+  if (options->training.outer_loss && !options->training.wanted) REFUSE("--outer-loss goes with --train");
+  if (options->training.outer_loss && options->training.loss)
+    REFUSE("expected --loss or --outer-loss, found both: the loss is in the model or outside of it");
   if (options->training.wanted && options->emit == EMIT_GRAPH)
     REFUSE("--train: --emit=graph writes the model, not a module");
   if (options->training.wanted && options->profile == PROFILE_EDGE) REFUSE("--train: expected no --profile=edge");

@@ -74,6 +74,7 @@ static const char *computing_options(Arena *arena, const Config *config) {
   if (config->precision.text) text_add(&text, " --precision=%s", config->precision.text);
   if (config->training.wanted) text_add(&text, " --train");
   if (config->training.loss) text_add(&text, " --loss=%s", config->training.loss);
+  if (config->training.outer_loss) text_add(&text, " --outer-loss");
   if (config->mutable_weights) text_add(&text, " --weights=mutable");
   if (config->no_winograd) text_add(&text, " --no-winograd");
   return text.length ? text.data : "";

@@ -138,8 +138,8 @@ int64_t context_bytes(const Program *program) {
   const Graph *graph = program->graph;
   int64_t steps = graph->config->edge ? 0 : program->n_calls;
   int64_t bytes = STRUCT_BYTES + part_bytes(dim_known_count(graph->dims), sizeof(int64_t)) +
-                  part_bytes(graph_own_inputs(graph), POINTER_BYTES) +
-                  part_bytes(graph_own_outputs(graph), POINTER_BYTES) +
+                  part_bytes(graph_first_parameter(graph), POINTER_BYTES) +
+                  part_bytes(graph_first_gradient(graph), POINTER_BYTES) +
                   part_bytes(graph_own_outputs(graph), SHAPE_BYTES) + part_bytes(steps, STEP_BYTES) +
                   part_bytes(steps, ENTRY_BYTES) + part_bytes(graph->n_states, POINTER_BYTES);
   for (int i = 0; i < graph->n_states; i++) bytes += part_bytes(1, value_max_bytes(graph->states[i].input));

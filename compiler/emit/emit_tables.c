@@ -127,7 +127,7 @@ static void emit_steps(Text *out, const Program *program) {
 }
 
 static bool any_staged(const Graph *graph) {
-  for (int i = 0; i < graph_own_outputs(graph); i++) {
+  for (int i = 0; i < graph_first_gradient(graph); i++) {
     const Value *root = value_root(graph->outputs[i]);
     if (root->storage != STORAGE_OUTPUT || root->slot != i) return true;
   }
@@ -137,7 +137,7 @@ static bool any_staged(const Graph *graph) {
 static void emit_staged(Text *out, const Graph *graph) {
   if (!any_staged(graph)) return;
   text_add(out, "\nstatic const int64_t staged_outputs[] = {");
-  for (int i = 0; i < graph_own_outputs(graph); i++) {
+  for (int i = 0; i < graph_first_gradient(graph); i++) {
     const Value *root = value_root(graph->outputs[i]);
     bool staged = root->storage == STORAGE_ARENA;
     if (!staged && root->slot != i) bug("output %d shares output %d's buffer", i, root->slot);
@@ -151,15 +151,24 @@ static void emit_staged(Text *out, const Graph *graph) {
 static void emit_places(Text *out, const char *name, const Graph *graph, bool initial) {
   text_add(out, "\nstatic const size_t %s[] = {", name);
   for (int i = 0; i < graph->n_parameters; i++) {
-    const Value *value = initial ? graph->initials[i] : graph->inputs[graph_own_inputs(graph) + i];
+    const Value *value = initial ? graph->initials[i] : graph->inputs[graph_first_parameter(graph) + i];
     text_add(out, "%s%lld,", i % 8 ? " " : "\n  ", (long long)value->offset);
   }
   text_add(out, "\n};\n");
 }
 
+static void emit_indices(Text *out, const char *name, const int *list, int count) {
+  if (!count) return;
+  text_add(out, "\nstatic const int32_t %s[] = {", name);
+  for (int i = 0; i < count; i++) text_add(out, "%s%d", i ? ", " : "", list[i]);
+  text_add(out, "};\n");
+}
+
 static void emit_parameters(Text *out, const Graph *graph) {
   if (!graph->n_parameters) return;
-  emit_tensors(out, "parameters", graph->inputs + graph_own_inputs(graph), graph->n_parameters);
+  emit_indices(out, "output_gradients", graph->output_gradients, graph->n_output_gradients);
+  emit_indices(out, "input_gradients", graph->input_gradients, graph->n_input_gradients);
+  emit_tensors(out, "parameters", graph->inputs + graph_first_parameter(graph), graph->n_parameters);
   emit_places(out, "parameter_places", graph, false);
   emit_places(out, "parameter_initials", graph, true);
 }
@@ -169,8 +178,15 @@ static void emit_training(Text *out, const Program *program) {
   if (!graph->n_parameters) return;
   text_add(out, "  .training = {\n    .info = {.struct_size = sizeof(rnncc_training_info), .tensor_size = "
                 "sizeof(rnncc_tensor_info),\n");
-  text_add(out, "             .n_parameters = %d, .loss = %d, .parameters = parameters},\n", graph->n_parameters,
+  text_add(out, "             .n_parameters = %d, .loss = %d, .parameters = parameters,\n", graph->n_parameters,
            graph->loss);
+  if (graph->n_output_gradients)
+    text_add(out, "             .n_output_gradients = %d, .output_gradients = output_gradients,\n",
+             graph->n_output_gradients);
+  if (graph->n_input_gradients)
+    text_add(out, "             .n_input_gradients = %d, .input_gradients = input_gradients,\n",
+             graph->n_input_gradients);
+  text_add(out, "    },\n");
   text_add(out, "    .places = parameter_places, .initials = parameter_initials, .bytes = %lld,\n",
            (long long)program->parameter_bytes);
   text_add(out, "    .backward = backward,\n  },\n");

@@ -170,7 +170,11 @@ struct Graph {
    * the last outputs are their gradients, in the same order. */
   int n_parameters;
   Value **initials; /* by parameter: the constant that it begins as */
-  int loss;         /* index of the output that is the loss */
+  int loss;         /* index of the output that is the loss; -1: it is outside of the model */
+  /* With --outer-loss: the inputs before the parameters are gradients of outputs, which backward is given; the outputs
+   * before the parameters' gradients are those of inputs. The lists say of which. */
+  int n_output_gradients, n_input_gradients;
+  int *output_gradients, *input_gradients;
 
   MutableWeights *mutables; /* of a whole network: weights that can change; NULL: none */
 
@@ -186,9 +190,17 @@ struct Graph {
   int64_t n_slots, slot_bytes;
 };
 
+/* Where the parameters begin in the inputs, and their gradients in the outputs. */
+static inline int graph_first_parameter(const Graph *graph) { return graph->n_inputs - graph->n_parameters; }
+static inline int graph_first_gradient(const Graph *graph) { return graph->n_outputs - graph->n_parameters; }
+
 /* How many of the inputs and outputs are the model's own: all but parameters, all but gradients. */
-static inline int graph_own_inputs(const Graph *graph) { return graph->n_inputs - graph->n_parameters; }
-static inline int graph_own_outputs(const Graph *graph) { return graph->n_outputs - graph->n_parameters; }
+static inline int graph_own_inputs(const Graph *graph) {
+  return graph_first_parameter(graph) - graph->n_output_gradients;
+}
+static inline int graph_own_outputs(const Graph *graph) {
+  return graph_first_gradient(graph) - graph->n_input_gradients;
+}
 
 Graph *graph_new(Arena *arena);
 Value *graph_value(Graph *graph, const char *name, Location where); /* new, of unknown shape and dtype */

@@ -25,7 +25,7 @@ static int64_t padded_bytes(const Graph *graph, const Value *value) {
 /* ---- the caller's buffers ---- */
 
 static void place_inputs(Graph *graph) {
-  for (int i = 0; i < graph_own_inputs(graph); i++) {
+  for (int i = 0; i < graph_first_parameter(graph); i++) {
     graph->inputs[i]->storage = STORAGE_INPUT;
     graph->inputs[i]->slot = i;
   }
@@ -35,8 +35,8 @@ static void place_inputs(Graph *graph) {
 static void place_parameters(Program *program) {
   Graph *graph = program->graph;
   for (int i = 0; i < graph->n_parameters; i++) {
-    Value *parameter = graph->inputs[graph_own_inputs(graph) + i];
-    Value *gradient = value_root(graph->outputs[graph_own_outputs(graph) + i]);
+    Value *parameter = graph->inputs[graph_first_parameter(graph) + i];
+    Value *gradient = value_root(graph->outputs[graph_first_gradient(graph) + i]);
     if (value_max_bytes(gradient) != value_max_bytes(parameter)) bug("a gradient of another size than its weight");
     parameter->storage = STORAGE_PARAMETER;
     gradient->storage = STORAGE_GRADIENT;
@@ -45,16 +45,18 @@ static void place_parameters(Program *program) {
   }
 }
 
-/* An output is written to the caller's buffer if it shares no bytes and no kernel can fault; else it stays in the
- * arena, and the runtime copies it. So it does if gradients may need it, when the caller has its buffer again. */
+/* An output, or an input's gradient, is written to the caller's buffer if it shares no bytes and no kernel can fault;
+ * else it stays in the arena, and the runtime copies it. So does an output if gradients may need it, when the caller
+ * has its buffer again. */
 static void place_outputs(Program *program, Liveness *live) {
   Graph *graph = program->graph;
-  for (int i = 0; i < graph_own_outputs(graph); i++) {
+  for (int i = 0; i < graph_first_gradient(graph); i++) {
+    bool own = i < graph_own_outputs(graph);
     Value *root = value_root(graph->outputs[i]);
     if ((root->is_input && !is_state_value(graph, root)) || root->data) bug("output %d is an input or a constant", i);
     bool shared = root->storage != STORAGE_NONE || is_state_value(graph, root);
-    if (shared || program->may_fault || graph->n_parameters) {
-      live_at(live, root, live->results);
+    if (shared || program->may_fault || (own && graph->n_parameters)) {
+      live_at(live, root, own ? live->results : live->end);
       continue;
     }
     root->storage = STORAGE_OUTPUT;

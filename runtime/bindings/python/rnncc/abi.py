@@ -70,7 +70,8 @@ class ProfileEntry(Structure):
 
 class TrainingInfo(Structure):
     _fields_ = [("struct_size", c_uint32), ("tensor_size", c_uint32), ("n_parameters", c_int32), ("loss", c_int32),
-                ("parameters", POINTER(TensorInfo))]
+                ("parameters", POINTER(TensorInfo)), ("n_output_gradients", c_int32), ("n_input_gradients", c_int32),
+                ("output_gradients", POINTER(c_int32)), ("input_gradients", POINTER(c_int32))]
 
 
 class Optimizer(Structure):
@@ -89,6 +90,7 @@ class Training(Structure):
         ("weights_get", CFUNCTYPE(c_int32, c_void_p, c_char_p, c_void_p, c_size_t)),
         ("weights_set", CFUNCTYPE(c_int32, c_void_p, c_char_p, c_void_p, c_size_t)),
         ("optimizer_reset", CFUNCTYPE(c_int32, c_void_p)),
+        ("backward_from", CFUNCTYPE(c_int32, c_void_p, c_void_p, c_size_t, c_void_p, c_size_t)),
     ]
 
 
@@ -170,6 +172,14 @@ def states(info: Any) -> List[Any]:
 def parameters(info: Any) -> List[Any]:
     """Of a TrainingInfo."""
     return _elements(info.parameters, info.n_parameters, TensorInfo, info.tensor_size)
+
+
+def outer_gradients(training: Any) -> "tuple[List[int], List[int]]":
+    """Which outputs have gradients that backward_from() takes, and which inputs have some that it gives."""
+    info = training.info.contents
+    if not has(training, "backward_from"):
+        return [], []
+    return info.output_gradients[:info.n_output_gradients], info.input_gradients[:info.n_input_gradients]
 
 
 def weights(info: Any) -> List[Any]:

@@ -123,13 +123,13 @@ class Context:
         self._again = None
         views = self._views(inputs)
         for tensor, slot, view in zip(self._in, self._inputs, views):
-            _set(tensor, slot, view)
+            set_tensor(tensor, slot, view)
         shapes = self._room([view.shape for view in views])
         torch = arrays.torch_of(inputs) if outs is None else None
         results = outs or [arrays.empty(slot, shape, torch) for slot, shape in zip(self._outputs, shapes)]
         rooms = [arrays.view(slot, array, writable=True) for slot, array in zip(self._outputs, results)]
         for tensor, slot, view in zip(self._out, self._outputs, rooms):
-            _set(tensor, slot, view)
+            set_tensor(tensor, slot, view)
         self._check(self._call())
         if numpy is not None:
             self._remember(inputs, shapes)
@@ -278,7 +278,7 @@ class Context:
             return profile_of(entries)
 
 
-def _set(tensor: Any, slot: Slot, view: arrays.View) -> None:
+def set_tensor(tensor: Any, slot: Slot, view: arrays.View) -> None:
     if len(view.shape) > abi.MAX_RANK:
         raise ShapeError(f"{slot.label}: expected rank {len(slot.shape)}, found {len(view.shape)}")
     tensor.data, tensor.bytes, tensor.rank = view.address, view.bytes, len(view.shape)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Mapping
 
 from . import abi, arrays, native
-from .context import Context
-from .describe import slot as slot_of
+from .context import Context, set_tensor
+from .describe import Slot, slot as slot_of
 from .errors import ArgumentError, ShapeError, UnsupportedError, of_status
 
 RULES = ("sgd", "adam", "adamw")
@@ -32,6 +32,8 @@ class Trainer(Context):
         self._training, self._model = table.training.contents, model.handle
         self._weights = {it.name.decode(): slot_of("weight", it) for it in abi.parameters(self._training.info.contents)}
         self._held: List[arrays.View] = []  # the run's inputs, until backward() has read them
+        given, results = abi.outer_gradients(self._training)
+        self._given, self._results = [self._outputs[i] for i in given], [self._inputs[i] for i in results]
 
     def _views(self, inputs: List[Any]) -> List[arrays.View]:
         self._held = super()._views(inputs)
@@ -49,6 +51,38 @@ class Trainer(Context):
         """The gradients of the last run's loss."""
         with self._use():
             self._check(self._training.backward(self._memory.handle))
+
+    def backward_from(self, gradients: Mapping[str, Any]) -> Dict[str, Any]:
+        """Of a module of --outer-loss: the program computed a loss of the last run's outputs, and these are its gradients
+        for them, by name; one that is None or missing is zero. Returns those for the inputs, by name, of the kind that
+        these are of. gradients() then has the weights'."""
+        names = [slot.name for slot in self._given]
+        unknown = [name for name in gradients if name not in names]
+        if unknown:
+            raise ArgumentError(f"output {unknown[0]} has no gradient; expected some of {', '.join(names) or 'none'}")
+        with self._use():
+            torch = arrays.torch_of(list(gradients.values()))
+            found = {slot.name: arrays.empty(slot, shape, torch) for slot, shape in self._input_shapes()}
+            given = _tensors(self._given, [arrays.view(slot, self._gradient(slot, gradients)) for slot in self._given])
+            rooms = [arrays.view(slot, found[slot.name], writable=True) for slot in self._results if found]
+            results = _tensors(self._results, rooms)
+            self._check(self._training.backward_from(self._memory.handle, ctypes.addressof(given), len(given),
+                                                     ctypes.addressof(results), len(results)))
+        return found
+
+    def _input_shapes(self) -> List["tuple[Slot, arrays.Shape]"]:
+        """Of the last run; none before one."""
+        shapes = {slot.name: view.shape for slot, view in zip(self._inputs, self._held)}
+        return [(slot, shapes[slot.name]) for slot in self._results if slot.name in shapes]
+
+    def _gradient(self, slot: Slot, gradients: Mapping[str, Any]) -> Any:
+        if gradients.get(slot.name) is not None:
+            return gradients[slot.name]
+        tensor = self._out[self._outputs.index(slot)]
+        zeros = arrays.empty(slot, tuple(tensor.shape[:tensor.rank]))
+        view = arrays.view(slot, zeros, writable=True)
+        ctypes.memset(view.address, 0, view.bytes)
+        return zeros
 
     def gradients(self) -> Dict[str, Any]:
         """Copies, by the weights' names."""
@@ -107,3 +141,10 @@ class Trainer(Context):
         if view.shape != tuple(self._weights[name].max_shape):
             raise ShapeError(f"weight {name}: expected the shape {tuple(self._weights[name].max_shape)}, found {view.shape}")
         return view
+
+
+def _tensors(slots: List[Slot], views: List[arrays.View]) -> Any:
+    tensors = abi.tensors([slot.dtype.code for slot in slots])
+    for tensor, slot, view in zip(tensors, slots, views):
+        set_tensor(tensor, slot, view)
+    return tensors
