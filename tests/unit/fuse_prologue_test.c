@@ -24,13 +24,13 @@ static const KernelFamily picky = {.takes_prologue = take_norms};
 
 #define NORM "f32=2,-3 f32=1,5 f32=4,-6 f32=1,9"
 
-/* Every Conv is of this family. */
+/* The last node is of this family, and so is every Conv. */
 static Graph *built(const Steps steps, const KernelFamily *family) {
   Graph *graph = build_graph(arena);
   add_steps(graph, steps);
   for (int i = 0; i < graph->n_nodes; i++) {
     OpInfo *op = arena_copy(arena, graph->nodes[i]->op, sizeof *op);
-    op->family = op->kind == OP_Conv ? family : NULL;
+    op->family = op->kind == OP_Conv || i == graph->n_nodes - 1 ? family : NULL;
     graph->nodes[i]->op = op;
   }
   return build_end(graph);
@@ -82,6 +82,14 @@ static void each_reader_of_a_tensor_has_its_own(void **state) {
   assert_int_equal(graph->nodes[2]->n_prologue, 1);
 }
 
+static void a_host_may_have_one_input(void **state) {
+  (void)state;
+  static const Steps steps = {{"BatchNormalization", "f32[1,2,6] " NORM, ""}, {"MaxPool", "@0", "kernel_shape=[2]"}};
+  Graph *graph = fused(built(steps, &greedy));
+  assert_int_equal(graph->n_nodes, 1);
+  assert_int_equal(graph->nodes[0]->n_prologue, 1);
+}
+
 static void what_others_read_or_the_family_refuses_stays(void **state) {
   (void)state;
   static const Steps shared = {{"BatchNormalization", "f32[1,2,6] " NORM, ""},
@@ -106,6 +114,7 @@ int main(void) {
       TEST(normalisation_and_activation_fuse_in_their_order),
       TEST(fusing_keeps_the_result),
       TEST(each_reader_of_a_tensor_has_its_own),
+      TEST(a_host_may_have_one_input),
       TEST(what_others_read_or_the_family_refuses_stays),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,6 +56,18 @@ static void it_is_not_loaded_if_nobody_needs_it(void **state) {
   assert_int_equal(hand_count(program, ITEM_LOAD_DIM), 0);
 }
 
+/* Nor where a barrier is behind the call that finds it, which is there for memory. */
+static void a_barrier_alone_loads_nothing(void **state) {
+  (void)state;
+  begin();
+  Value *shared = hand_value(program, 10);
+  hand_call(program, NULL, shared);
+  hand_call(program, shared, hand_value(program, 10));
+  run_passes();
+  assert_int_equal(hand_count(program, ITEM_BARRIER), 1);
+  assert_int_equal(hand_count(program, ITEM_LOAD_DIM), 0);
+}
+
 /* The branch may not be taken, but what follows needs the dim in any case. */
 static void it_is_loaded_before_a_block_begins(void **state) {
   (void)state;
@@ -101,9 +113,9 @@ static void a_wavefront_knows_its_dims_before_it_begins(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
-      TEST(it_is_loaded_once_before_the_first_use),      TEST(it_is_not_loaded_if_nobody_needs_it),
-      TEST(it_is_loaded_before_a_block_begins),          TEST(it_is_loaded_before_its_block_ends),
-      TEST(a_wavefront_knows_its_dims_before_it_begins),
+      TEST(it_is_loaded_once_before_the_first_use), TEST(it_is_not_loaded_if_nobody_needs_it),
+      TEST(a_barrier_alone_loads_nothing),          TEST(it_is_loaded_before_a_block_begins),
+      TEST(it_is_loaded_before_its_block_ends),     TEST(a_wavefront_knows_its_dims_before_it_begins),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,6 +13,7 @@
 #include "reroll/affine.h"
 #include "reroll/pattern.h"
 #include "reroll/steps.h"
+#include "shapes/shape.h"
 
 /* A graph of {op, inputs, attributes}, one output a node; the last is the graph's. */
 static Graph *built(const char *const (*nodes)[3], int n) {
@@ -304,6 +305,31 @@ static void neighbours_in_time_have_a_direction(void **state) {
   assert_int_equal(strips_direction(strips, 1), 0);
 }
 
+/* Columns 1 and 2 of steps 2 to 4, beside a part whose steps are no neighbours. */
+static void steps_are_put_together_as_their_strips_say(void **state) {
+  (void)state;
+  Graph *graph = BUILT({"Relu", "f32[9,B,4]", ""}, {"Neg", "f32[9,B,2]", ""});
+  Steps steps = steps_new(arena, 3, 2);
+  for (int i = 0; i < 3; i++) {
+    steps_part(&steps, 0)[i] = (Strip){graph->nodes[0]->outputs[0], 1, 2, 0, 2 + i};
+    steps_part(&steps, 1)[i] = (Strip){graph->nodes[1]->outputs[0], 0, 2, 0, 4 * i};
+  }
+  const Builder builder = {graph, "steps", graph->nodes[0]->where};
+  Value *together = build_steps(&builder, &steps, 1);
+  assert_string_equal(text_of(graph, together), "f32[3, B, 4]");
+  const Node *slice = together->producer->inputs[0]->producer;
+  while (!is_op(slice, OP_Slice)) slice = slice->inputs[0]->producer;
+  IntList axes, starts, ends;
+  assert_true(operand_ints(graph, slice, ATTR_axes, 3, &axes) && operand_ints(graph, slice, ATTR_starts, 1, &starts) &&
+              operand_ints(graph, slice, ATTR_ends, 2, &ends));
+  assert_int_equal(axes.n, 2);
+  for (int i = 0; i < 2; i++) {
+    bool columns = axes.items[i] == 2;
+    assert_int_equal(starts.items[i], columns ? 1 : 2);
+    assert_int_equal(ends.items[i], columns ? 3 : 5);
+  }
+}
+
 static void a_graph_without_a_cell_is_left_alone(void **state) {
   (void)state;
   Graph *graph = BUILT({"MatMul", "f32[B,2] f32[2,3]!", ""}, {"Tanh", "@0", ""}, {"Sigmoid", "@0", ""},
@@ -337,6 +363,7 @@ int main(void) {
       TEST(one_term_may_be_something_else),
       TEST(a_long_sum_is_none),
       TEST(neighbours_in_time_have_a_direction),
+      TEST(steps_are_put_together_as_their_strips_say),
       TEST(a_graph_without_a_cell_is_left_alone),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -106,6 +106,28 @@ static void slice_to_a_computed_end_is_settled(void **state) {
   assert_string_equal(text_of(graph, graph->outputs[0]), "f32[B, T - 1]");
 }
 
+/* The end of the axis is known as such, whatever its extent; that of another axis is left to the run. */
+static void ends_that_are_the_extent_s_become_constants(void **state) {
+  (void)state;
+  Graph *graph = SIMPLIFIED({"Relu", "f32[2*B,3]", ""}, {"Shape", "@0", "end=1"}, {"Slice", "@0 i64=1 @1 i64=0", ""});
+  const int64_t *end = producer_named(graph, "Slice")->inputs[2]->data;
+  assert_non_null(end);
+  assert_true(end[0] == INT64_MAX);
+  graph = SIMPLIFIED({"Relu", "f32[2*B,3]", ""}, {"Relu", "f32[B,3]", ""}, {"Shape", "@1", "end=1"},
+                     {"Slice", "@0 i64=0 @2 i64=0", ""}, {"Add", "@1 @3", ""});
+  assert_null(producer_named(graph, "Slice")->inputs[2]->data);
+  assert_string_equal(text_of(graph, graph->outputs[0]), "f32[B, 3]");
+}
+
+/* A constant target says -1 once; two extents that only the run knows are computed by it. */
+static void a_target_of_two_open_extents_is_computed(void **state) {
+  (void)state;
+  Graph *graph = SIMPLIFIED({"Relu", "f32[T,B]", ""}, {"Shape", "@0", ""}, {"Gather", "@1 i64=1,0", ""},
+                            {"Reshape", "@0 @2", ""}, {"Tanh", "@3", ""});
+  assert_null(producer_named(graph, "Reshape")->inputs[1]->data);
+  assert_string_equal(text_of(graph, graph->outputs[0]), "f32[B, T]");
+}
+
 /* Each of these returns its input, so Relu's result is the output. */
 static void ops_that_change_nothing_go(void **state) {
   (void)state;
@@ -324,6 +346,8 @@ int main(void) {
       TEST(shape_arithmetic_leaves_no_node),
       TEST(expand_to_a_computed_shape_is_settled),
       TEST(slice_to_a_computed_end_is_settled),
+      TEST(ends_that_are_the_extent_s_become_constants),
+      TEST(a_target_of_two_open_extents_is_computed),
       TEST(ops_that_change_nothing_go),
       TEST(ops_that_change_something_stay),
       TEST(a_view_and_its_inverse_go),
