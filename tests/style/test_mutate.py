@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """tools/mutate plants the faults that it says, catches one that a test sees, and tells one that none does. tools/coverage
 finds the errors that nothing reached."""
+import re
 import shutil
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import pytest
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "tools"))
-from faults import candidates, coverage_map, errors, places, suite, trial  # noqa: E402
+from faults import about, candidates, coverage_map, errors, places, suite, trial  # noqa: E402
 
 CODE = """/* SPDX-License-Identifier: MIT */
 /* if (comments) hold = nothing; */
@@ -81,6 +82,43 @@ def test_the_seed_decides_which_faults():
     assert sum(places.quotas(300).values()) == 300
 
 
+def signatures(path):
+    """name -> the text before its body, of the functions of a file of C."""
+    found = re.findall(r"^((?:static )?\w[\w *]*?\b(\w+)\([^;{]*\)) \{", path.read_text(), re.MULTILINE)
+    return {name: text for text, name in found}
+
+
+def test_what_only_costs_computes_a_number_and_changes_nothing():
+    """It has a result, and gets what it reads as const."""
+    listed = places.cost_only()
+    assert len(set(listed.values())) > 5
+    for file, name in listed:
+        found = signatures(ROOT / file)
+        assert name == "*" or name in found, f"{file}: {name} is gone; tools/faults/cost_only.txt should not have it"
+        for function, text in found.items() if name == "*" else [(name, found[name])]:
+            given = text.partition("(")[2]
+            # A graph is asked for its nodes' dims, which are kept in tables.
+            changed = re.sub(r"const \w+ \*(const \*)?|Graph \*graph|void \*(left|right|spans)|const \w+ \w+\[", "", given)
+            assert "*" not in changed, f"{file}: {function} may change what it is given: {text}"
+            assert not re.match(r"(static )?void\b", text), f"{file}: {function} has no result: {text}"
+
+
+def test_a_fault_knows_its_function():
+    code = "static int first(int (*of)(int a), int b) {\n  return of(b + 1);\n}\nenum { MOST = 4 };\nint second(void) {\n  return 7;\n}\n"
+    named = {fault.line: fault.function for place in places.Places("compiler/passes/a.c", code).places for fault in place}
+    assert named == {2: "first", 4: "", 6: "second"}
+
+
+def test_every_file_has_tests_that_are_about_it():
+    files = [file for group in places.GROUPS for file in places.files_of(ROOT, group) if not file.startswith("runtime/")]
+    for file in files:
+        assert about.files_about(file), file
+    for test in {test for file in files for test in about.files_about(file)}:
+        assert (ROOT / "tests" / test).exists(), test
+    for start in about.TABLE:
+        assert any(re.match(start, file) for file in files), f"{start} is no beginning of a file"
+
+
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory):
     """A project of one function and one test, and the copy that faults are planted in."""
@@ -125,6 +163,49 @@ def test_the_test_of_the_same_name_comes_first():
     chosen = candidates.Candidates(ROOT, coverage, {"slow": {}, "clamp": {}, "quick": {}, "shipped_records": {}})
     fault = next(fault for place in places.Places(FILE, CODE).places for fault in place)
     assert fault.line == 5 and chosen.of(fault) == (["clamp", "quick", "slow"], [])
+
+
+CASES = """import time
+
+def test_passes():
+    assert True
+
+def test_takes_long():
+    until = time.process_time() + 0.5
+    while time.process_time() < until:
+        pass
+
+def test_fails():
+    assert False
+"""
+
+
+@pytest.fixture
+def python_cases(tmp_path):
+    """What pytest makes of some cases of a file, with so many seconds: (status, what it said)."""
+    (tmp_path / ".venv").symlink_to((ROOT / ".venv").resolve())
+    (tmp_path / "tools").symlink_to(ROOT / "tools")
+    (tmp_path / "test_some.py").write_text(CASES)
+    return lambda budget, *names: suite.run_python_cases(tmp_path, tmp_path, [f"test_some.py::test_{name}" for name in names], budget)
+
+
+def test_cases_run_until_one_fails_or_their_time_is_used_up(python_cases):
+    status, said = python_cases(60, "passes", "takes_long", "fails")
+    assert status == 1 and "FAILED test_some.py::test_fails" in said and "2 passed" in said
+    status, said = python_cases(0.1, "takes_long", "fails")
+    assert status == 2 and "1 passed" in said and "failed" not in said
+    assert python_cases(60, "passes", "takes_long")[0] == 0
+
+
+def test_cases_that_are_about_a_file_follow_those_that_ran_the_line():
+    class Known:
+        def of(self, fault):
+            return ["tests/a.py::test_a", "tests/b.py::test_b"]
+
+    coverage = coverage_map.CoverageMap({"tests/b.py::test_b": 2.0}, {FILE: {"5": ["tests/b.py::test_b"]}}, {}, {})
+    chosen = candidates.Candidates(ROOT, coverage, {}, Known())
+    fault = next(fault for place in places.Places(FILE, CODE).places for fault in place)
+    assert chosen.of(fault) == ([], ["tests/b.py::test_b", "tests/a.py::test_a"])
 
 
 def test_an_endless_loop_is_caught(tree):

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from faults import suite
 
-# Of a C test each run costs a link, of Python cases the start of pytest.
-MOST_C_TESTS, MOST_CASES = 12, 16
-MOST_SECONDS = 20  # of the C tests of a fault, and of its cases: what they took when they were profiled
+# Of a C test each run costs a link, of a Python case its place on the command line.
+MOST_C_TESTS, MOST_CASES, MOST_PROFILED = 30, 200, 60
+MOST_SECONDS = 90  # of the C tests of a fault: what they took when they were profiled; and of CPU time of its Python cases
 # A record that comes with rnncc names the text of its kernel: with any other text, right or wrong, it is stale.
 KNOWS_TEXT = {"shipped_records"}
 TOO_LONG = {"runtime_pool"}  # runtime_pool_tsan has the same tests, of fewer regions
@@ -51,8 +51,10 @@ def within(names, count, seconds):
 
 
 class Candidates:
-    def __init__(self, root, coverage, c_tests):
-        self.root, self.coverage, self.c_tests = root, coverage, c_tests
+    """about: the Python tests that are about a piece of code; None: those that were profiled alone."""
+
+    def __init__(self, root, coverage, c_tests, about=None):
+        self.root, self.coverage, self.c_tests, self.about = root, coverage, c_tests, about
         self.kernel_tests = [name for name in coverage.seconds if name.startswith("tests/kernels/")]
 
     def naming(self, template):
@@ -90,11 +92,17 @@ class Candidates:
         return varied(sorted(names, key=lambda name: (self.coverage.seconds[name], name)))
 
     def of(self, fault):
-        """(C tests, Python cases)."""
+        """(C tests, Python cases): those that ran the line, and then those that are about its file."""
+        c_tests, cases = self.profiled(fault)
+        if self.about:
+            cases = list(dict.fromkeys(cases + self.about.of(fault)))
+        return c_tests, cases[:MOST_CASES]
+
+    def profiled(self, fault):
         if fault.file.startswith("templates/"):
             c_tests, (alone, modules) = self.of_template(fault)
-            alone = within(alone, MOST_CASES // 2, self.coverage.seconds)
-            return c_tests, alone + within(modules, MOST_CASES - len(alone), self.coverage.seconds)
+            alone = within(alone, MOST_PROFILED // 2, self.coverage.seconds)
+            return c_tests, alone + within(modules, MOST_PROFILED - len(alone), self.coverage.seconds)
         ran = self.coverage.of_line(fault.file, fault.line)
         if not ran and fault.where == "enum":
             ran = self.coverage.of_file(fault.file)
@@ -105,4 +113,4 @@ class Candidates:
         if fault.file.startswith("runtime/"):
             c_tests += [name for name in THREADS if name in self.c_tests]
         cases = varied([name for name in found if not suite.is_c_test(name)])
-        return (within(c_tests, MOST_C_TESTS, self.coverage.seconds), within(cases, MOST_CASES, self.coverage.seconds))
+        return (within(c_tests, MOST_C_TESTS, self.coverage.seconds), within(cases, MOST_PROFILED, self.coverage.seconds))

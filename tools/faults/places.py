@@ -36,6 +36,7 @@ ORDERS = {f"memory_order_{order}" for order in ("acquire", "release", "acq_rel",
 BARRIER = re.compile(r"(^|_)(barrier|fence|wait|wake|arrive|publish|meet|epoch|lock|unlock)(_|$)")
 STRIDE = re.compile(r"stride|pitch|leading|(row|plane|panel|step|block)_(bytes|size|elements|floats)", re.IGNORECASE)
 KEYWORDS = {"return", "case", "sizeof", "else", "do", "goto", "if", "for", "while", "switch"}
+COST_ONLY = Path(__file__).with_name("cost_only.txt")
 HARMLESS = {"free", "arena_free", "munmap", "close", "fclose", "closedir", "assert", "prefetch", "vprefetch", "va_end"}
 
 
@@ -53,6 +54,7 @@ class Fault:
     before: str
     after: str
     where: str  # function, or enum
+    function: str = ""  # its name
 
     @property
     def key(self):
@@ -78,7 +80,8 @@ class Places:
         same = (self.name, self.lines[first.line - 1].strip(), kind, before)
         self.seen[same] += 1
         place = digest_of(*same, self.seen[same])
-        self.places.append([Fault(place, self.name, first.line, kind, first.start, before, after, first.where)
+        self.places.append([Fault(place, self.name, first.line, kind, first.start, before, after, first.where,
+                                  first.function)
                             for after in replacements])
 
     def look(self, index, token):
@@ -184,6 +187,12 @@ def drawn(root, seed, group, allowed):
         fault = place[int(digest_of(seed, "which", place[0].place), 16) % len(place)]
         if allowed(fault):
             yield fault
+
+
+def cost_only():
+    """(file, function) -> why a fault in it changes no result; function: its name, or *."""
+    rows = [line.split("\t") for line in COST_ONLY.read_text().splitlines() if not line.startswith("#")]
+    return {(file, function): reason for file, functions, reason in rows for function in functions.split()}
 
 
 def quotas(count):

@@ -58,10 +58,13 @@ def run_c_test(build, test, profiles=None, seconds=1.0):
     return status, said, time.monotonic() - start
 
 
-def run_python_cases(root, build, cases, seconds):
-    """pytest's status, and what it said: stops at the first case that fails."""
-    command = [".venv/bin/python", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--tb=line", *cases]
-    return limited(command, 60 + 8 * seconds, 60 + 10 * seconds, cwd=root, env=environment(build))
+def run_python_cases(root, build, cases, budget):
+    """pytest's status, and what it said: stops at the first case that fails, and where they took so many seconds of CPU
+    time: then the status is pytest's 2."""
+    command = [".venv/bin/python", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "faults.pytest_budget",
+               "--tb=line", *cases]
+    more = {"PYTHONPATH": str(root / "tools"), "RNNCC_BUDGET": str(budget)}
+    return limited(command, 60 + 8 * budget, 120 + 20 * budget, cwd=root, env=environment(build, **more))
 
 
 @functools.cache

@@ -25,6 +25,7 @@ class Token:
     line: int
     spaced: bool  # there is space before it and behind it
     where: str = ""  # function, enum, or data: outside both
+    function: str = ""  # its name
     parentheses: int = 0  # that are open, in a function
     said: bool = False  # an argument of DIAGNOSTICS
 
@@ -57,12 +58,24 @@ def kind_of_braces(before):
     return "data"
 
 
+def name_of_function(before):
+    """Of what a brace behind `name(...)` opens."""
+    depth = 0
+    for index in range(len(before) - 1, 0, -1):
+        depth += (before[index].text == ")") - (before[index].text == "(")
+        if depth == 0:
+            return before[index - 1].text
+    return ""
+
+
 def place(tokens):
-    """Sets where, parentheses and said."""
-    depth, where, parentheses, said = 0, "data", 0, None
+    """Sets where, function, parentheses and said."""
+    depth, where, function, parentheses, said = 0, "data", "", 0, None
     for index, token in enumerate(tokens):
         if token.text == "{":
-            where = kind_of_braces(tokens[max(0, index - 8):index]) if depth == 0 else where
+            if depth == 0:
+                where = kind_of_braces(tokens[max(0, index - 8):index])
+                function = name_of_function(tokens[:index]) if where == "function" else ""
             depth += 1
         elif token.text == "}":
             depth -= 1
@@ -71,6 +84,7 @@ def place(tokens):
         if said is None and token.text == "(" and tokens[index - 1].text in DIAGNOSTICS:
             said = parentheses
         token.where, token.parentheses, token.said = where, parentheses, said is not None
+        token.function = function if where == "function" else ""
         if said is not None and parentheses < said:
             said = None
 

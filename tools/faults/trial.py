@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: MIT
 """A fault planted in a copy of the tree, and the tests that could catch it."""
 import os
+import re
 import shutil
 import subprocess
 import time
 from dataclasses import dataclass
 
 from faults import suite
+from faults.candidates import MOST_SECONDS
 
 BATCH = 4  # C tests that are linked at once: most faults are caught by the first
 
 
 @dataclass(slots=True)
 class Outcome:
-    verdict: str  # caught, survived, not built
+    verdict: str  # caught, survived, not built, cost only
     by: str = ""  # the test that caught it, or why no test could
     seconds: float = 0.0
     tests: int = 0  # that were run
@@ -73,19 +75,28 @@ def caught_by_c_tests(tree, described, names, coverage):
     return None, ran
 
 
-def caught_by_cases(tree, cases, coverage):
+# Of pytest's statuses these say that no case failed: none did, the budget was used up, none could be run.
+NONE_FAILED = {0, 2, 5}
+
+
+def caught_by_cases(tree, cases, budget):
     built, said = suite.ninja(tree.build, suite.PYTHON_PROGRAMS)
     if not built:
         return "does not compile: " + said[-1000:], 0
-    seconds = sum(coverage.seconds[name] for name in cases)
-    status, said = suite.run_python_cases(tree.root, tree.build, cases, seconds)
-    if not status:
-        return None, len(cases)
-    failed = [line for line in said.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return (failed[0][:300] if failed else f"pytest: exit {status}: {said[-300:]}"), len(cases)
+    status, said = suite.run_python_cases(tree.root, tree.build, cases, budget)
+    passed = re.search(r"(\d+) passed", said)
+    ran, failed = int(passed[1]) if passed else 0, re.findall(r"^(?:FAILED|ERROR) .*", said, re.MULTILINE)
+    if failed:
+        return failed[0][:300], ran + 1
+    if status < 0:
+        return f"pytest: exit {status}: {said[-300:]}", ran + 1
+    if status not in NONE_FAILED:
+        raise RuntimeError(f"pytest ended with status {status}: {said[-3000:]}")
+    return None, ran
 
 
-def attempt(tree, fault, described, candidates):
+def attempt(tree, fault, described, candidates, budget=MOST_SECONDS):
+    """budget: seconds of CPU time for the Python cases."""
     c_tests, cases = candidates.of(fault)
     if not c_tests and not cases:
         return Outcome("survived", "no test runs this line")
@@ -94,7 +105,7 @@ def attempt(tree, fault, described, candidates):
     try:
         by, ran = caught_by_c_tests(tree, described, c_tests, candidates.coverage)
         if not by and cases:
-            by, more = caught_by_cases(tree, cases, candidates.coverage)
+            by, more = caught_by_cases(tree, cases, budget)
             ran += more
     finally:
         tree.restore(fault, text)

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""The Python tests that are about a piece of code, whether or not they were profiled: profiles are of a part of the
+tests, and of each sweep of a part of its cases."""
+import functools
+import re
+import subprocess
+from pathlib import Path
+
+from faults import suite
+
+EVERYWHERE = ["differential/test_random_graphs.py"]
+# What the name of a file of code begins with, and the files of tests that are about it. All rows that fit count.
+TABLE = {
+    "compiler/reroll/": ["graphs/test_reroll_onnx.py", "graphs/test_reroll_misses.py"],
+    "compiler/layout/": ["graphs/test_wide_blocks.py", "kernels/test_blocked_windows.py", "graphs/test_convolutions.py"],
+    "compiler/expand/(attention|rotary|linear|gated)": ["graphs/test_attention.py", "graphs/test_contrib_onnx.py"],
+    "compiler/expand/beam": ["graphs/test_beam_search.py"],
+    "compiler/expand/einsum": ["graphs/test_einsum.py"],
+    "compiler/expand/(fourier|windows)": ["graphs/test_fourier.py"],
+    "compiler/expand/(integer|qlinear|quanti|match)": ["kernels/test_quantised_kernels.py", "graphs/test_contrib_onnx.py",
+                                                      "graphs/test_optimised_onnx.py", "graphs/test_integer_convolutions.py"],
+    "compiler/expand/(blocks|constant_blocks)": ["graphs/test_narrow_weights.py"],
+    "compiler/expand/normalise": ["graphs/test_normalisations.py"],
+    "compiler/expand/random|compiler/expand/draw|compiler/kernels/random|templates/draw": ["graphs/test_random.py"],
+    "compiler/expand/": ["graphs/test_expanded_onnx.py", "graphs/test_contrib_device.py", "graphs/test_contrib_onnx.py"],
+    "compiler/passes/.*(quantised|byte|integer)": ["kernels/test_quantised_kernels.py", "graphs/test_optimised_onnx.py",
+                                                  "graphs/test_byte_chains.py"],
+    "compiler/passes/.*weights|compiler/program/(weight|trace)": ["modules/test_mutable_weights.py",
+                                                                 "graphs/test_narrow_weights.py"],
+    "compiler/passes/.*(pad|pool|affine|strides)": ["graphs/test_fused_pools.py", "graphs/test_convolutions.py"],
+    "compiler/passes/match_normal": ["graphs/test_normalisations.py"],
+    "compiler/passes/": ["graphs/test_onnx_models.py", "graphs/test_optimised_onnx.py", "graphs/test_chains.py"],
+    "compiler/program/": ["graphs/test_control_onnx.py", "graphs/test_data_dependent_onnx.py", "graphs/test_chains.py"],
+    "compiler/kernels/attention/|templates/attention": ["graphs/test_fused_attention.py", "graphs/test_attention.py"],
+    "compiler/kernels/control/": ["graphs/test_control_onnx.py"],
+    "compiler/kernels/conv/": ["graphs/test_convolutions.py", "graphs/test_conv_forms.py",
+                               "graphs/test_recorded_convolutions.py", "graphs/test_integer_convolutions.py"],
+    "compiler/kernels/conv/(winograd|second)|templates/.*winograd": ["kernels/test_conv_winograd.py"],
+    "compiler/kernels/conv_transposed/|templates/conv_transposed": ["graphs/test_volumes.py", "kernels/test_any_plane.py"],
+    "compiler/kernels/elementwise/": ["graphs/test_chains.py", "kernels/test_elementwise_kernels.py",
+                                      "kernels/test_type_arithmetic.py", "graphs/test_byte_chains.py"],
+    "compiler/kernels/fourier/|templates/fourier": ["graphs/test_fourier.py"],
+    "compiler/kernels/(gemm|matmul)/|templates/(gemm|pack|panel)": ["graphs/test_matmul_onnx.py",
+                                                                    "graphs/test_narrow_weights.py",
+                                                                    "kernels/test_int8_products.py"],
+    "compiler/kernels/(index|move|select)/": ["kernels/test_movement_kernels.py", "kernels/test_type_movement.py"],
+    "compiler/kernels/normalise/": ["graphs/test_normalisations.py"],
+    "compiler/kernels/pool/|templates/(pool|global)": ["graphs/test_partial_windows.py", "graphs/test_plain_pools.py",
+                                                       "graphs/test_volumes.py"],
+    "compiler/kernels/recurrent/.*(grad|train)|templates/.*(grad|train)": ["graphs/test_recurrent_gradients.py"],
+    "compiler/kernels/recurrent/int8|templates/recurrent_int8": ["graphs/test_recurrent_int8.py"],
+    "compiler/kernels/recurrent/|templates/.*recurrent": ["graphs/test_recurrent_onnx.py", "graphs/test_recurrent_variants.py",
+                                                          "graphs/test_stack_onnx.py", "graphs/test_joined_layers.py"],
+    "compiler/kernels/reduce/": ["kernels/test_elementwise_kernels.py"],
+    "compiler/kernels/sample/|templates/(resize|grid|roi|deform)": ["graphs/test_resize.py", "graphs/test_sampling.py",
+                                                                    "graphs/test_deform_conv.py"],
+    "templates/(nms|top_k|nonzero)": ["kernels/test_detection_kernels.py"],
+    "templates/scalar|templates/double": ["kernels/test_type_arithmetic.py"],
+    "compiler/": EVERYWHERE,
+    "templates/": EVERYWHERE,
+}
+
+
+def files_about(file):
+    """Without `tests/`, those of the first rows first."""
+    found = [test for start, tests in TABLE.items() if re.match(start, file) for test in tests]
+    return list(dict.fromkeys(found))
+
+
+class About:
+    def __init__(self, root, build):
+        self.root, self.build = root, build
+
+    @functools.cache
+    def cases(self, file):
+        """All that run by default, in an order of their own."""
+        command = [".venv/bin/python", "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", f"tests/{file}"]
+        said = subprocess.run(command, cwd=self.root, env=suite.environment(self.build), capture_output=True, text=True).stdout
+        return [line for line in said.splitlines() if line.startswith("tests/") and "::" in line]
+
+    def files_of(self, fault):
+        """Besides those of the table, of a template the tests of kernels that name it."""
+        found = files_about(fault.file)
+        stem = Path(fault.file).stem
+        for path in sorted((self.root / "tests/kernels").glob("test_*.py")):
+            if fault.file.startswith("templates/") and re.search(rf"\b{stem}\b", path.read_text()):
+                found.insert(0, f"kernels/{path.name}")
+        return list(dict.fromkeys(found))
+
+    def of(self, fault):
+        """File by file in turn, of each file functions in turn, and of these cases that the fault's key chooses."""
+        from faults.candidates import varied
+        from faults.places import digest_of
+        columns = [varied(sorted(self.cases(file), key=lambda name: digest_of(fault.key, name)))
+                   for file in self.files_of(fault)]
+        longest = max(map(len, columns), default=0)
+        return [column[row] for row in range(longest) for column in columns if row < len(column)]
