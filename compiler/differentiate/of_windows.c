@@ -201,7 +201,7 @@ const char *of_average_pool(const Gradient *g) {
   bool unpadded = is_unpadded(&w), all = node_int(node, ATTR_count_include_pad) != 0;
   if (!dim_is_const(x->shape[1])) return "channels that only the run knows";
   if (!pads_are_constant(&w)) return "pads that only the run knows";
-  if (node_int(node, ATTR_ceil_mode)) return "`ceil_mode`";
+  if (w.partial) return "windows that reach beyond the padded input";
   int64_t points = 1;
   const Dim *shape[MAX_RANK] = {x->shape[1], dim_const(f->graph->dims, 1)};
   for (int i = 0; i < w.n_spatial; i++) {

@@ -72,7 +72,7 @@ static bool conv_takes(const Node *node, const Window *window, const Padding *pa
 /* The Pad's elements are counted, so the pool must count its own pads, or have none. */
 static bool average_takes(const Node *node, const Window *window, const Padding *padding) {
   bool alike = node_int(node, ATTR_count_include_pad) != 0 || is_unpadded(window);
-  return is_zero(padding->fill) && alike && node_int(node, ATTR_ceil_mode) == 0;
+  return is_zero(padding->fill) && alike && !window->partial;
 }
 
 static bool low_bound_is_zero(const Node *clip) {
@@ -90,9 +90,10 @@ static bool never_negative(const Value *value) {
 /* Every window needs an element of the image, so that padding is never the maximum: pads are smaller than the kernel,
  * and the kernel has no gaps. */
 static bool maximum_takes(const Node *node, const Window *window, const Padding *padding) {
+  (void)node;
   bool loses = padding->fill <= -INFINITY || (is_zero(padding->fill) && never_negative(padding->x));
   for (int i = 0; i < window->n_spatial; i++) loses &= window->dilation[i] == 1;
-  return loses && node_int(node, ATTR_ceil_mode) == 0;
+  return loses && !window->partial;
 }
 
 static bool smaller_than_kernel(const Window *window, const int64_t *pads) {

@@ -15,9 +15,8 @@ static bool maps_each_pixel(Graph *graph, const Node *node) {
 /* An AveragePool without padding, with fewer windows than pixels. */
 static bool is_shrinking_mean(Graph *graph, const Node *node) {
   Window window;
-  if (!is_op(node, OP_AveragePool) || node_int(node, ATTR_ceil_mode) || !read_window(graph, node, &window))
-    return false;
-  return is_unpadded(&window) && is_strided(&window);
+  if (!is_op(node, OP_AveragePool) || !read_window(graph, node, &window)) return false;
+  return is_unpadded(&window) && is_strided(&window) && !window.partial;
 }
 
 /* needs: infer_shapes; no epilogues yet. keeps: types and shapes of what remains. */

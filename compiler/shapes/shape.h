@@ -96,6 +96,7 @@ typedef struct Window {
   int64_t kernel[MAX_SPATIAL], stride[MAX_SPATIAL], dilation[MAX_SPATIAL];
   const Dim *pad_begin[MAX_SPATIAL], *pad_end[MAX_SPATIAL];
   const Dim *out[MAX_SPATIAL];
+  bool partial; /* of a pool: a window may reach beyond the padded input; what is there counts for nothing */
 } Window;
 /* Does every window lie inside the input? */
 bool is_unpadded(const Window *window);

@@ -5,6 +5,7 @@
  */
 #include "shapes/integer_conv.h"
 #include "shapes/shape.h"
+#include "support/numbers.h"
 
 /* Larger than any image; a product of two does not overflow. */
 #define MAX_WINDOW ((int64_t)1 << 30)
@@ -84,23 +85,28 @@ static void pad_same(Graph *graph, Window *window, int i, const Dim *in, bool up
   split_pad(dims, window, i, dim_max(dims, zero, dim_sub(dims, covered, in)), upper);
 }
 
-/* As many windows as fit. With ceil_mode a last, partial one counts if it starts inside the input or the pad before it,
- * as in ONNX Runtime (pool_attributes.h, ComputeOutputSize). */
+static const Dim *padded_extent(Graph *graph, const Window *window, int i, const Dim *in) {
+  return dim_add(graph->dims, dim_add(graph->dims, in, window->pad_begin[i]), window->pad_end[i]);
+}
+
+/* As many windows as fit. With ceil_mode a last, partial one counts if it starts inside the input or the pad before it.
+ * Where not even the first window of a pool fits, ONNX Runtime rounds towards 0: there is one window if less than a
+ * stride of it is missing, else none (pool_attributes.h, ComputeOutputSize). */
 static const Dim *count_windows(Graph *graph, const Window *window, int i, const Dim *in, bool ceil_mode) {
   DimTable *dims = graph->dims;
   const Dim *stride = dim_const(dims, window->stride[i]), *one = dim_const(dims, 1);
-  const Dim *head = dim_add(dims, in, window->pad_begin[i]);
-  const Dim *slack = dim_sub(dims, dim_add(dims, head, window->pad_end[i]), dim_const(dims, reach(window, i)));
-  if (!ceil_mode) return dim_add(dims, dim_div(dims, slack, stride), one);
-  const Dim *partial = dim_div(dims, dim_add(dims, slack, dim_sub(dims, stride, one)), stride);
-  const Dim *inside = dim_div(dims, dim_sub(dims, head, one), stride);
-  return dim_add(dims, dim_min(dims, partial, inside), one);
+  const Dim *slack = dim_sub(dims, padded_extent(graph, window, i, in), dim_const(dims, reach(window, i)));
+  const Dim *whole = dim_add(dims, dim_div(dims, slack, stride), one);
+  const Dim *begun = dim_add(dims, dim_ceil_div(dims, slack, stride), one);
+  if (!ceil_mode) return dim_lower(slack) >= 0 ? whole : dim_max(dims, whole, dim_min(dims, begun, one));
+  const Dim *inside = dim_div(dims, dim_sub(dims, dim_add(dims, in, window->pad_begin[i]), one), stride);
+  return dim_min(dims, begun, dim_add(dims, inside, one));
 }
 
-/* One window at least: a whole one, or with ceil_mode one that less than a stride of is missing from. */
-static bool check_fits(Graph *graph, const Node *node, const Window *window, int i, const Dim *in, bool ceil_mode) {
-  const Dim *padded = dim_add(graph->dims, dim_add(graph->dims, in, window->pad_begin[i]), window->pad_end[i]);
-  int64_t missing = ceil_mode ? window->stride[i] - 1 : 0;
+/* Convolutions need a whole window; ONNX Runtime refuses a pool of which two strides or more are missing. */
+static bool check_fits(Graph *graph, const Node *node, const Window *window, int i, const Dim *in) {
+  const Dim *padded = padded_extent(graph, window, i, in);
+  int64_t missing = is_conv(node) ? 0 : 2 * window->stride[i] - 1;
   if (dim_lower(padded) + missing >= reach(window, i)) return true;
   return shape_error(node, "the kernel reaches over %lld on spatial axis %d, but the padded input has only %s%s%s",
                      (long long)reach(window, i), i, dim_text(graph, padded),
@@ -151,8 +157,9 @@ static bool place_windows(Graph *graph, const Node *node, Window *window) {
     if (auto_pad == AUTO_PAD_VALID) window->pad_begin[i] = window->pad_end[i] = dim_const(graph->dims, 0);
     if (same) pad_same(graph, window, i, in[i], auto_pad == AUTO_PAD_SAME_UPPER);
     if (same) continue;
-    if (!check_fits(graph, node, window, i, in[i], ceil_mode)) return false;
+    if (!check_fits(graph, node, window, i, in[i])) return false;
     window->out[i] = count_windows(graph, window, i, in[i], ceil_mode);
+    window->partial |= ceil_mode || dim_lower(padded_extent(graph, window, i, in[i])) < reach(window, i);
   }
   return true;
 }
@@ -225,6 +232,19 @@ bool read_unpooled(Graph *graph, const Node *node, Window *window) {
   return true;
 }
 
+/* As the knobs of kernels are bounded. */
+static bool check_kernels_take(const Node *node, const Window *window) {
+  enum { MOST = 65536 };
+  for (int i = 0; i < window->n_spatial; i++) {
+    int64_t most = max_int(max_int(window->kernel[i], window->stride[i]), window->dilation[i]);
+    if (most > MOST)
+      return shape_unsupported(node,
+                               "spatial axis %d has a kernel, stride or dilation of %lld; at most %d is supported", i,
+                               (long long)most, MOST);
+  }
+  return true;
+}
+
 bool read_window(Graph *graph, const Node *node, Window *window) {
   *window = (Window){.n_spatial = node->inputs[0]->rank - 2};
   int n = window->n_spatial;
@@ -235,6 +255,6 @@ bool read_window(Graph *graph, const Node *node, Window *window) {
                             : read_list(node, ATTR_kernel_shape, n, 1, 1, window->kernel);
   good &= read_list(node, ATTR_strides, n, 1, 1, window->stride);
   good &= read_list(node, ATTR_dilations, n, 1, 1, window->dilation);
-  if (!good) return false;
+  if (!good || !check_kernels_take(node, window)) return false;
   return is_transposed(node) ? place_transposed(graph, node, window) : place_windows(graph, node, window);
 }

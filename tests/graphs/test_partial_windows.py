@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""With ceil_mode, a pool's only window may reach beyond the padded input: its elements outside count for nothing, as in
-ONNX Runtime. Inputs are small integers, so that sums are exact."""
+"""A pool's only window may reach beyond the padded input: its elements outside count for nothing, as in ONNX Runtime, and
+where a whole stride of it is missing the result is empty. Inputs are small integers, so that sums are exact."""
 import numpy as np
 import onnx
 import onnxruntime
@@ -17,33 +17,72 @@ CASES = {
     "a row": ((4,), dict(kernel_shape=[6], strides=[3])),
     "a volume": ((2, 3, 4), dict(kernel_shape=[4, 4, 4], strides=[3, 2, 2])),
 }
-POOLS = {"MaxPool": {}, "AveragePool": {}, "AveragePool with pads": dict(count_include_pad=1)}
+ROUNDED_DOWN = {
+    "wider than the image": ((3, 3), dict(kernel_shape=[5, 5], strides=[3, 3])),
+    "dilated": ((4, 4), dict(kernel_shape=[3, 3], dilations=[2, 2], strides=[2, 2])),
+    "dilated and padded": ((2, 5), dict(kernel_shape=[3, 2], dilations=[2, 4], strides=[3, 1], pads=[1, 0, 0, 0])),
+    "of one element": ((1, 1), dict(kernel_shape=[2, 3], strides=[2, 3])),
+    "a row": ((4,), dict(kernel_shape=[6], strides=[3])),
+    "a volume": ((2, 3, 4), dict(kernel_shape=[4, 4, 4], strides=[3, 2, 2])),
+    "none in a row": ((3,), dict(kernel_shape=[4])),
+    "none, dilated": ((3, 8), dict(kernel_shape=[3, 3], dilations=[2, 1], strides=[2, 2])),
+}
+POOLS = {"MaxPool": {}, "AveragePool": {}, "AveragePool with pads": dict(count_include_pad=1), "LpPool": dict(p=2)}
 
 
 def model_of(path, op, extents, attributes, channels):
     shape = [2, channels, *extents]
-    node = helper.make_node(op, ["x"], ["y"], ceil_mode=1, **attributes)
+    node = helper.make_node(op, ["x"], ["y"], **attributes)
     ends = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape), helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
     graph = helper.make_graph([node], "pool", ends[:1], ends[1:])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), path)
     return shape
 
 
+def plain_session(path):
+    """Its kernels of blocked channels divide by 0 where there is no window, and count otherwise than its plain ones."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def pools_alike(run_for, target, path, op, attributes, channels, extents, drawn=None):
+    """`extents` are the model's, and those of the run unless others are `drawn`."""
+    shape = model_of(path, op.split()[0], extents, {**attributes, **POOLS[op]}, channels)
+    x = np.random.default_rng(2).integers(-9, 10, shape[:2] + list(drawn or extents)).astype(np.float32)
+    (y,) = run_for(target, path, {"x": x}, ["y"]).values()
+    (peer,) = plain_session(path).run(None, {"x": x})
+    assert y.shape == peer.shape and np.allclose(y, peer, rtol=1e-6, atol=0), (y, peer)
+
+
 @pytest.mark.parametrize("channels", [3, 16])
-@pytest.mark.parametrize("pool", POOLS)
+@pytest.mark.parametrize("pool", ["MaxPool", "AveragePool", "AveragePool with pads"])
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_window_beyond_the_input_pools_what_is_there(target, name, pool, channels, run_for, tmp_path):
     extents, attributes = CASES[name]
-    model = tmp_path / "pool.onnx"
-    shape = model_of(model, pool.split()[0], extents, {**attributes, **POOLS[pool]}, channels)
-    x = np.random.default_rng(2).integers(-9, 10, shape).astype(np.float32)
-    (y,) = run_for(target, model, {"x": x}, ["y"]).values()
-    (peer,) = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, {"x": x})
-    assert y.shape == peer.shape and np.allclose(y, peer, rtol=1e-6, atol=0), (y, peer)
+    pools_alike(run_for, target, tmp_path / "pool.onnx", pool, {**attributes, "ceil_mode": 1}, channels, extents)
 
 
-def test_a_whole_stride_beyond_is_refused(rnncc, tmp_path):
-    model_of(tmp_path / "pool.onnx", "MaxPool", (3, 3), dict(kernel_shape=[6, 6], strides=[3, 3]), 3)
+@pytest.mark.parametrize("channels", [3, 16])
+@pytest.mark.parametrize("pool", ["MaxPool", "AveragePool with pads", "LpPool"])
+@pytest.mark.parametrize("name", ROUNDED_DOWN)
+def test_so_does_one_where_windows_are_rounded_down(name, pool, channels, run_for, tmp_path):
+    extents, attributes = ROUNDED_DOWN[name]
+    pools_alike(run_for, "native", tmp_path / "pool.onnx", pool, attributes, channels, extents)
+
+
+@pytest.mark.parametrize("ceil_mode", [0, 1])
+@pytest.mark.parametrize("extent", range(1, 12))
+def test_an_extent_of_the_run_may_be_too_small_for_a_window(extent, ceil_mode, run_for, tmp_path):
+    attributes = dict(kernel_shape=[3, 3], dilations=[2, 2], strides=[3, 3], ceil_mode=ceil_mode)
+    pools_alike(run_for, "native", tmp_path / "pool.onnx", "MaxPool", attributes, 3, ["H", 5], [extent, 5])
+
+
+@pytest.mark.parametrize("ceil_mode", [0, 1])
+def test_two_strides_beyond_are_refused_as_onnx_runtime_does(ceil_mode, rnncc, tmp_path):
+    model_of(tmp_path / "pool.onnx", "MaxPool", (3, 3), dict(kernel_shape=[9, 9], strides=[3, 3], ceil_mode=ceil_mode), 3)
     done = rnncc(tmp_path / "pool.onnx", "-o", tmp_path / "pool.so")
-    assert done.returncode == 2 and "the kernel reaches over 6 on spatial axis 0, but the padded input has only 3" in done.stderr
+    assert done.returncode == 2 and "the kernel reaches over 9 on spatial axis 0, but the padded input has only 3" in done.stderr
+    with pytest.raises(Exception, match="MaxPool"):
+        plain_session(tmp_path / "pool.onnx").run(None, {"x": np.zeros((2, 3, 3, 3), np.float32)})

@@ -58,7 +58,7 @@ static LayoutSet layouts(Graph *graph, const Node *node) {
   int w = window.n_spatial - 1;
   for (int i = 0; i <= w; i++) {
     ConvAxis axis = convolution_axis(graph, node, &window, i);
-    if (!axis_is_padded(graph, &axis)) return 0;
+    if (!axis_is_padded(graph, &axis) || dim_equals(axis.out, 0)) return 0;
   }
   if (is_of_bytes(node->inputs[0])) return LAYOUT_SET_BLOCKED;
   if (window.kernel[w] > MAX_WINDOW_W || blocked_tiles(graph, node, &window).variants > ROW_TILE_VARIANTS) return 0;
