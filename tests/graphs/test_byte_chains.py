@@ -123,6 +123,9 @@ def test_what_may_leave_the_type_is_cut_as_before(reference, compile, tmp_path):
     x = model.input("x", "f32", [64])
     model.output(model.node("Cast", [model.node("Mul", [x, scalar(model, 2.5, "f32")])], to="u8"),
                  model.node("Cast", [model.node("Clip", [x, scalar(model, 0.5, "f32"), scalar(model, 200, "f32")])], to="u8"))
+    whole = model.node("Round", [x])
+    model.output(*[model.node("Cast", [model.node("Clip", [whole, scalar(model, low, "f32"), scalar(model, high, "f32")])], to=to)
+                   for low, high, to in [(-300, 200, "u8"), (10, 300, "u8"), (-300, 100, "i8"), (-100, 300, "i8")]])
     feeds = {"x": numpy.linspace(-700, 700, 64).astype(numpy.float32)}
     path = model.write(tmp_path)
     assert_same(run_module(compile(path), feeds), reference.run(model, path, feeds))

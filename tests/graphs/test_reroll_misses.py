@@ -86,6 +86,16 @@ def gate_without_the_state(s, x, h, c):
     return lstm_end(s, s.gates("iog", x, h) | {"f": f}, c)
 
 
+def gate_of_another_input(s, x, h, c):
+    other = s.model.input("other", "f32", [B, I])
+    return lstm_end(s, s.gates("iog", x, h) | {"f": s.op("Sigmoid", s.sums("f", other, h))}, c)
+
+
+def gate_of_another_input_too(s, x, h, c):
+    other = s.product(s.model.input("other", "f32", [B, I]), s.stacked("W", "f"))
+    return lstm_end(s, s.gates("iog", x, h) | {"f": s.op("Sigmoid", s.op("Add", s.sums("f", x, h), other))}, c)
+
+
 def same_gate_twice(s, x, h, c):
     gate = s.gates("iog", x, h)
     return lstm_end(s, gate | {"f": s.op("Add", gate["i"], gate["i"])}, c)
@@ -118,7 +128,8 @@ def state_of_one_row(s, x, h, c):
 
 LSTM_MISSES = [other_gate_function, other_candidate_function, functions_swapped, other_output_function,
                extra_op_on_a_sum, extra_op_on_a_gate, clipped_cell_state, difference_of_terms, peephole,
-               gate_read_elsewhere, sum_read_elsewhere, gate_is_an_output, gate_without_the_state, same_gate_twice,
+               gate_read_elsewhere, sum_read_elsewhere, gate_is_an_output, gate_without_the_state, gate_of_another_input,
+               gate_of_another_input_too, same_gate_twice,
                weights_at_run_time, bias_by_row, state_of_one_row,
                learned_state_of_one_row, state_of_one_number]
 

@@ -115,6 +115,8 @@ def casts():
         x = edges(source) if source != "bool" else numpy.array([True, False])
         if source == "f64":
             x = numpy.concatenate([x, [1 + 2.0**-11 + 2.0**-40, 1 + 2.0**-11, 65519.99, 65520, 2.0**-25, 2.0**53 + 2]])
+        if source in ("f32", "f64"):  # what u64 alone holds
+            x = numpy.concatenate([x, numpy.array([2.0**63, 1.5 * 2.0**63, 2.0**64 - 2.0**40], x.dtype)])
         if is_float(source):
             x = numpy.concatenate([x, numpy.array([2.5, -2.5, 127.9, -0.9, 255.4, 32767.5], x.dtype)])
         for to in wide:

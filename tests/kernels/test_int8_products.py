@@ -151,6 +151,8 @@ def network(seed=1):
     for k, shape in enumerate(SIZES * 2):
         for add in (add_integer, add_qlinear, add_gemm, add_to_float, add_of_run):
             add(net, rng, k + seed, shape)
+    for k in 5, 6:  # workers begin within a batch of one row
+        add_of_run(net, rng, k, (1, 40, 300))
     return net
 
 
