@@ -112,9 +112,10 @@ def test_a_fault_knows_its_function():
 def test_every_file_has_tests_that_are_about_it():
     files = [file for group in places.GROUPS for file in places.files_of(ROOT, group) if not file.startswith("runtime/")]
     for file in files:
-        assert about.files_about(file), file
-    for test in {test for file in files for test in about.files_about(file)}:
-        assert (ROOT / "tests" / test).exists(), test
+        assert about.tests_about(file)[1], file
+    programs, scripts = zip(*map(about.tests_about, files))
+    assert all((ROOT / "tests/unit" / f"{name}_test.c").exists() for name in sum(programs, []))
+    assert all((ROOT / "tests" / name).exists() for name in sum(scripts, []))
     for start in about.TABLE:
         assert any(re.match(start, file) for file in files), f"{start} is no beginning of a file"
 

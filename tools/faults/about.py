@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The Python tests that are about a piece of code, whether or not they were profiled: profiles are of a part of the
-tests, and of each sweep of a part of its cases."""
+"""The tests that are about a piece of code, whether or not they were profiled: profiles are of a part of the Python tests,
+and of each sweep of a part of its cases."""
 import functools
 import re
 import subprocess
@@ -9,9 +9,10 @@ from pathlib import Path
 from faults import suite
 
 EVERYWHERE = ["differential/test_random_graphs.py"]
-# What the name of a file of code begins with, and the files of tests that are about it. All rows that fit count.
+# What the name of a file of code begins with, and the C tests and files of Python tests that are about it. All rows that
+# fit count.
 TABLE = {
-    "compiler/reroll/": ["graphs/test_reroll_onnx.py", "graphs/test_reroll_misses.py"],
+    "compiler/reroll/": ["reroll", "reroll_cells", "graphs/test_reroll_onnx.py", "graphs/test_reroll_misses.py"],
     "compiler/layout/": ["graphs/test_wide_blocks.py", "kernels/test_blocked_windows.py", "graphs/test_convolutions.py"],
     "compiler/expand/(attention|rotary|linear|gated)": ["graphs/test_attention.py", "graphs/test_contrib_onnx.py"],
     "compiler/expand/beam": ["graphs/test_beam_search.py"],
@@ -22,12 +23,14 @@ TABLE = {
     "compiler/expand/(blocks|constant_blocks)": ["graphs/test_narrow_weights.py"],
     "compiler/expand/normalise": ["graphs/test_normalisations.py"],
     "compiler/expand/random|compiler/expand/draw|compiler/kernels/random|templates/draw": ["graphs/test_random.py"],
-    "compiler/expand/": ["graphs/test_expanded_onnx.py", "graphs/test_contrib_device.py", "graphs/test_contrib_onnx.py"],
+    "compiler/expand/": ["decompose", "graphs/test_expanded_onnx.py", "graphs/test_contrib_device.py", "graphs/test_contrib_onnx.py"],
     "compiler/passes/.*(quantised|byte|integer)": ["kernels/test_quantised_kernels.py", "graphs/test_optimised_onnx.py",
                                                   "graphs/test_byte_chains.py"],
     "compiler/passes/.*weights|compiler/program/(weight|trace)": ["modules/test_mutable_weights.py",
                                                                  "graphs/test_narrow_weights.py"],
     "compiler/passes/.*(pad|pool|affine|strides)": ["graphs/test_fused_pools.py", "graphs/test_convolutions.py"],
+    "compiler/passes/(legalize|number)": ["kernels/test_half_networks.py", "graphs/test_random.py"],
+    "compiler/program/(fit|plan|live|over)": ["networks/test_memory_plan.py"],
     "compiler/passes/match_normal": ["graphs/test_normalisations.py"],
     "compiler/passes/": ["graphs/test_onnx_models.py", "graphs/test_optimised_onnx.py", "graphs/test_chains.py"],
     "compiler/program/": ["graphs/test_control_onnx.py", "graphs/test_data_dependent_onnx.py", "graphs/test_chains.py"],
@@ -61,10 +64,10 @@ TABLE = {
 }
 
 
-def files_about(file):
-    """Without `tests/`, those of the first rows first."""
-    found = [test for start, tests in TABLE.items() if re.match(start, file) for test in tests]
-    return list(dict.fromkeys(found))
+def tests_about(file):
+    """(C tests, files of Python tests without `tests/`), those of the first rows first."""
+    found = dict.fromkeys(test for start, tests in TABLE.items() if re.match(start, file) for test in tests)
+    return [test for test in found if not test.endswith(".py")], [test for test in found if test.endswith(".py")]
 
 
 class About:
@@ -80,7 +83,7 @@ class About:
 
     def files_of(self, fault):
         """Besides those of the table, of a template the tests of kernels that name it."""
-        found = files_about(fault.file)
+        _, found = tests_about(fault.file)
         stem = Path(fault.file).stem
         for path in sorted((self.root / "tests/kernels").glob("test_*.py")):
             if fault.file.startswith("templates/") and re.search(rf"\b{stem}\b", path.read_text()):

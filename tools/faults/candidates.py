@@ -4,7 +4,7 @@ import collections
 import re
 from pathlib import Path
 
-from faults import suite
+from faults import about, suite
 
 # Of a C test each run costs a link, of a Python case its place on the command line.
 MOST_C_TESTS, MOST_CASES, MOST_PROFILED = 30, 200, 60
@@ -12,7 +12,7 @@ MOST_SECONDS = 90  # of the C tests of a fault: what they took when they were pr
 # A record that comes with rnncc names the text of its kernel: with any other text, right or wrong, it is stale.
 KNOWS_TEXT = {"shipped_records"}
 TOO_LONG = {"runtime_pool"}  # runtime_pool_tsan has the same tests, of fewer regions
-THREADS = ["runtime_bundle", "runtime_shared_pool", "runtime_steps_tsan", "runtime_pool_tsan", "runtime_tree_tsan"]
+THREADS = ["runtime_pool_memory", "runtime_bundle", "runtime_shared_pool", "runtime_steps_tsan", "runtime_pool_tsan", "runtime_tree_tsan"]
 
 
 def includers(root, header):
@@ -108,6 +108,7 @@ class Candidates:
             ran = self.coverage.of_file(fault.file)
         stem = Path(fault.file).stem
         named = [name for name in (stem, f"runtime_{stem}") if name in self.c_tests]  # has inline code of its own
+        named += [name for name in about.tests_about(fault.file)[0] if name in self.c_tests and name not in ran]
         found = named + [name for name in ran if name not in named]
         c_tests = [name for name in found if name in self.c_tests and name not in TOO_LONG]
         if fault.file.startswith("runtime/"):

@@ -25,16 +25,15 @@ class Tree:
     """A copy of the files that git has or would take, with a build of its own that is not optimised."""
 
     def __init__(self, root, place):
+        place = place.resolve()  # by which meson names what it builds
         self.root, self.build = place / "tree", place / "tree" / "build"
         self.make(root)
 
     def make(self, root):
         listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=root, check=True,
                                 capture_output=True, text=True).stdout.split("\0")
-        kept = set()
         for name in filter(None, listed):
             source, copy = root / name, self.root / name
-            kept.add(copy)
             if not source.is_file() or source.is_symlink():
                 continue
             if not copy.exists() or copy.read_bytes() != source.read_bytes():
@@ -96,7 +95,7 @@ def caught_by_cases(tree, cases, budget):
 
 
 def attempt(tree, fault, described, candidates, budget=MOST_SECONDS):
-    """budget: seconds of CPU time for the Python cases."""
+    """budget: seconds of CPU time for the Python cases; 0: none is run."""
     c_tests, cases = candidates.of(fault)
     if not c_tests and not cases:
         return Outcome("survived", "no test runs this line")
@@ -104,7 +103,7 @@ def attempt(tree, fault, described, candidates, budget=MOST_SECONDS):
     text = tree.plant(fault)
     try:
         by, ran = caught_by_c_tests(tree, described, c_tests, candidates.coverage)
-        if not by and cases:
+        if not by and cases and budget:
             by, more = caught_by_cases(tree, cases, budget)
             ran += more
     finally:
