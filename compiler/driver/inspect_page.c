@@ -73,6 +73,7 @@ static void add_fused(Text *out, const Node *node) {
     add_ops(out, node->members, node->n_members);
     text_add(out, ": one kernel, values between stay in registers. ");
   }
+  if (node->reduction) text_add(out, "%s: of elements that are never stored. ", node->reduction->op->name);
   if (node->attention) text_add(out, "MatMul, Softmax, MatMul: no matrix of scores in memory. ");
 }
 

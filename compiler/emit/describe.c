@@ -108,6 +108,7 @@ static void add_fused(Text *out, const Node *node) {
   add_ops(out, "before", node->prologue, node->n_prologue);
   add_ops(out, "after", node->epilogue, node->n_epilogue);
   add_ops(out, "chain", node->members, node->n_members);
+  if (node->reduction) add_text(out, "reduction", node->reduction->op->name);
   if (node->pool) add_text(out, "pool", node->pool->op->name);
 }
 

@@ -48,6 +48,7 @@ static void add_node(Text *out, Arena *arena, const Node *node) {
   text_add(out, "%s", node->op->name);
   for (int e = 0; e < node->n_epilogue; e++) text_add(out, " + %s", node->epilogue[e]->op->name);
   for (int m = 0; m < node->n_members; m++) text_add(out, " + %s", node->members[m]->op->name);
+  if (node->reduction) text_add(out, " > %s", node->reduction->op->name);
   text_add(out, "\\n");
   add_label(out, node->name);
   text_add(out, "\"];\n");

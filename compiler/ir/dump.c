@@ -132,6 +132,7 @@ static void dump_node(Text *out, const Graph *graph, const Node *node) {
   if (node->pool) dump_folded(out, node->pool, "|");
   for (int i = 0; i < node->n_prologue; i++) dump_folded(out, node->prologue[i], "<");
   for (int i = 0; i < node->n_members; i++) text_add(out, " + %s", node->members[i]->op->name);
+  if (node->reduction) text_add(out, " > %s", node->reduction->op->name);
   text_add(out, " ");
   text_quoted(out, node->name);
   text_add(out, "\n");

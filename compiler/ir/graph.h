@@ -119,6 +119,8 @@ struct Node {
   int n_members;
   Node **members;
 
+  Node *reduction; /* of a reduced chain (kernels/reduce/reduce.h): what reduces the last member's result; or NULL */
+
   struct FusedAttention *attention; /* kernels/attention/fused_attention.h; set by fuse_attention */
 
   struct Control *control; /* of If, Loop and Scan: shapes/control.h; set by infer_shapes */

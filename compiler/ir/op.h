@@ -18,6 +18,7 @@ typedef enum OpKind {
 #include "ir/ops.def"
   OP_Chain,           /* kernels/elementwise/chain.h */
   OP_FusedAttention,  /* kernels/attention/fused_attention.h */
+  OP_ReducedChain,    /* kernels/reduce/reduce.h */
   OP_LayoutTransform, /* layout/layout.h */
   OP_Draw,            /* expand/draw.h */
   N_OPS,

@@ -59,7 +59,7 @@ def test_a_chain_rounds_like_its_nodes(compile, tmp_path):
 def kernels(rnncc, folder, model, *options):
     done = rnncc(model.write(folder), "--emit=c", "-o", folder / "c", *options)
     assert done.returncode == 0, done.stderr
-    return re.findall(r"^  k\d+_(\w+)\(", (folder / "c" / "network.c").read_text(), re.MULTILINE)
+    return re.findall(r"^  k\d+_(\w+)\(team, ", (folder / "c" / "network.c").read_text(), re.MULTILINE)
 
 
 def test_a_written_out_normalisation_has_a_kernel_for_each_stage(rnncc, tmp_path):

@@ -8,8 +8,8 @@
 
 #include "ir/graph.h"
 
-/* The most operands of one op, and of a chain of them. */
-enum { ELEMENTWISE_OPERANDS = 3, MAX_BROADCAST = 8 };
+/* The most operands of one op; and of a chain of them, with the result of a reduction. */
+enum { ELEMENTWISE_OPERANDS = 3, MAX_BROADCAST = 9 };
 
 typedef struct Broadcast {
   int rank; /* at least 1: a scalar is a row of one element */

@@ -84,7 +84,7 @@ static void add_input(ChainGroup *group, Value *value, bool *fits) {
     group->inputs[group->n_inputs++] = value;
 }
 
-static bool may_chain(const Node *node) {
+bool may_chain(const Node *node) {
   if (node->op->family != &family_elementwise || !elementwise_chains(node)) return false;
   for (int k = 0; k < node->n_epilogue; k++)
     if (!elementwise_chains(node->epilogue[k])) return false;

@@ -23,4 +23,7 @@ typedef struct ChainGroups {
 } ChainGroups;
 ChainGroups find_chain_groups(Graph *graph);
 
+/* Is it element-wise, and so is its epilogue, in ops that a chain can have? */
+bool may_chain(const Node *node);
+
 #endif

@@ -25,10 +25,9 @@ const OpInfo op_chain = {
 
 /* ---- the body of the kernel's hook ---- */
 
-/* By layout: the C expression that reads input `k` of the chain, a vec or a vmask, and the statement that writes `name`
- * to output `k`. */
+/* By layout: how input `k` is read, and the statement that writes `name` to output `k`. */
 typedef struct ChainAccess {
-  const char *(*load)(Graph *graph, const Node *chain, int k);
+  ChainLoad *load;
   const char *(*store)(Graph *graph, const Node *chain, int k, const char *name);
 } ChainAccess;
 
@@ -60,12 +59,16 @@ static void add_member(Graph *graph, Text *body, const Node *chain, int m) {
   text_add(body, "%s v%d = %s;\n  ", type_of(member->outputs[0]), m, elementwise_chained(graph->arena, member, inputs));
 }
 
-/* Operands are i0, i1, ..., results of members v0, v1, ..., all vectors or masks. */
+void chain_compute(Graph *graph, Text *body, const Node *chain, ChainLoad *load) {
+  int n_inputs = node_own_inputs(chain);
+  for (int k = 0; k < n_inputs; k++)
+    text_add(body, "%s i%d = %s;\n  ", type_of(chain->inputs[k]), k, load(graph, chain, k));
+  for (int m = 0; m < chain->n_members; m++) add_member(graph, body, chain, m);
+}
+
 static const char *chain_body(Graph *graph, const Node *chain, const ChainAccess *access) {
   Text body = text_new(graph->arena);
-  for (int k = 0; k < chain->n_inputs; k++)
-    text_add(&body, "%s i%d = %s;\n  ", type_of(chain->inputs[k]), k, access->load(graph, chain, k));
-  for (int m = 0; m < chain->n_members; m++) add_member(graph, &body, chain, m);
+  chain_compute(graph, &body, chain, access->load);
   for (int k = 0; k < chain->n_outputs; k++)
     text_add(&body, "%s%s", k ? "\n  " : "",
              access->store(graph, chain, k, name_of(graph, chain, chain->n_members, chain->outputs[k])));
@@ -86,11 +89,14 @@ static Broadcast nest_of(Graph *graph, const Node *chain) {
   return broadcast_of(graph, chain->outputs[0], chain->n_inputs, (const Value *const *)chain->inputs);
 }
 
+const char *chain_row_load(Graph *graph, const Value *input, int k, bool moves) {
+  if (!moves) return arena_format(graph->arena, "chain_load_one%s(in[%d])", suffix_of(input), k);
+  return arena_format(graph->arena, "chain_load%s(in[%d], i, n)", suffix_of(input), k);
+}
+
 static const char *load_plain(Graph *graph, const Node *chain, int k) {
   Broadcast nest = nest_of(graph, chain);
-  const char *suffix = suffix_of(chain->inputs[k]);
-  if (!nest.moves[k][nest.rank - 1]) return arena_format(graph->arena, "chain_load_one%s(in[%d])", suffix, k);
-  return arena_format(graph->arena, "chain_load%s(in[%d], i, n)", suffix, k);
+  return chain_row_load(graph, chain->inputs[k], k, nest.moves[k][nest.rank - 1]);
 }
 
 static const char *store_plain(Graph *graph, const Node *chain, int k, const char *name) {

@@ -18,7 +18,9 @@ static Node *bare_node(Graph *graph, const Node *node) {
   return bare;
 }
 
-static void add_members(Graph *graph, Node *chain, const Node *node) {
+void chain_add_members(Graph *graph, Node *chain, const Node *node) {
+  for (int m = 0; m < node->n_members; m++) chain->members[chain->n_members++] = node->members[m];
+  if (node->n_members) return;
   chain->members[chain->n_members++] = bare_node(graph, node);
   for (int k = 0; k < node->n_epilogue; k++) chain->members[chain->n_members++] = node->epilogue[k];
 }
@@ -46,7 +48,7 @@ static Node *chain_of(Graph *graph, const ChainGroup *group, const UseList *uses
   chain->where = last->where;
   memcpy(chain->inputs, group->inputs, (size_t)group->n_inputs * sizeof *chain->inputs);
   chain->members = ARENA_ARRAY(graph->arena, Node *, group->n_members);
-  for (int n = 0; n < group->n_nodes; n++) add_members(graph, chain, group->nodes[n]);
+  for (int n = 0; n < group->n_nodes; n++) chain_add_members(graph, chain, group->nodes[n]);
   set_outputs(chain, group, uses);
   return chain;
 }

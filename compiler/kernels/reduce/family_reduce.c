@@ -4,6 +4,7 @@
  * reduced are merged, so kept and reduced axes alternate.
  */
 #include "ir/family.h"
+#include "kernels/reduce/reduce.h"
 #include "knobs.h"
 #include "layout/blocked.h"
 #include "machine/targets.h"
@@ -98,13 +99,6 @@ static AxisList pick(const AxisList *axes, int n, bool reduced, int without) {
   return picked;
 }
 
-static const Dim *reduced_count(Graph *graph, const AxisList *axes) {
-  const Dim *count = dim_const(graph->dims, 1);
-  for (int k = 0; k < axes->n; k++)
-    if (axes->reduced[k]) count = dim_mul(graph->dims, count, axes->extent[k]);
-  return count;
-}
-
 /* ---- calls ---- */
 
 /* GlobalLpPool of any p; of 1 and 2 it is another row of the table. */
@@ -122,39 +116,89 @@ static void set_hooks(Arena *arena, const Node *node, KernelSpec *spec) {
   if (row_of(node) == OP_GlobalLpPool) set_norm_hooks(arena, spec, node_int(node, ATTR_p));
 }
 
-static void set_axis_knobs(KernelSpec *spec, const AxisList *kept, const AxisList *reduced) {
-  kernel_knob(spec, "KEPT", kept->n);
-  kernel_knob(spec, "REDUCED", reduced->n);
+/* ---- f32 ---- */
+
+bool reduces_elements(const Node *node) {
+  if (node->op->family != &family_reduce || op_is_arg(node->op) || op_is_global_pool(node->op)) return false;
+  return node->inputs[0]->dtype == RNNCC_F32 && !reduction_of(node)->exponentials;
 }
 
-static Call *reduce_call(Program *program, const Node *node, KernelSpec *spec, const AxisList *kept,
-                         const AxisList *reduced) {
+Broadcast reduction_nest(Graph *graph, const Node *reduction, int n, Value *const *operands) {
+  const Value *x = reduction->inputs[0], *all[MAX_BROADCAST];
+  bool reduced[MAX_RANK] = {false};
+  mark_reduced(graph, reduction, reduced);
+  Value result = {.rank = x->rank, .shape = ARENA_ARRAY(graph->arena, const Dim *, x->rank ? x->rank : 1)};
+  for (int axis = 0; axis < x->rank; axis++)
+    result.shape[axis] = reduced[axis] ? dim_const(graph->dims, 1) : x->shape[axis];
+  for (int k = 0; k < n; k++) all[k] = operands[k];
+  all[n] = &result;
+  return broadcast_of(graph, x, n + 1, all);
+}
+
+/* Some axes of the nest, before the last. */
+typedef struct NestAxes {
+  int n, axis[MAX_RANK];
+} NestAxes;
+
+static NestAxes nest_axes(const Broadcast *nest, bool kept) {
+  NestAxes axes = {0};
+  for (int axis = 0; axis < nest->rank - 1; axis++)
+    if (nest->moves[nest->operands - 1][axis] == kept) axes.axis[axes.n++] = axis;
+  return axes;
+}
+
+static void operand_extents(Call *call, const char *parameter, const Broadcast *nest, const NestAxes *axes) {
+  const Dim *extents[MAX_RANK];
+  for (int i = 0; i < axes->n; i++) extents[i] = nest->extent[axes->axis[i]];
+  operand_dim_array(call, parameter, axes->n, extents);
+}
+
+/* In bytes: of axes first .. end, for each operand. */
+static void operand_strides(Graph *graph, Call *call, const char *parameter, const Broadcast *nest,
+                            Value *const *operands, const NestAxes *axes, int first, int end) {
+  const Dim *strides[MAX_REDUCED_OPERANDS * MAX_RANK];
+  int n = 0;
+  for (int k = 0; k < nest->operands - 1; k++) {
+    const Dim *size = dim_const(graph->dims, (int64_t)dtype_size(operands[k]->dtype));
+    for (int i = first; i < end; i++) strides[n++] = dim_mul(graph->dims, nest->stride[k][axes->axis[i]], size);
+  }
+  operand_dim_array(call, parameter, n, strides);
+}
+
+Call *lower_reduction(Program *program, const Node *node, const Node *reduction, int n, Value *const *operands,
+                      const char *element, const char *epilogue) {
+  Graph *graph = program->graph;
+  Broadcast nest = reduction_nest(graph, reduction, n, operands);
+  NestAxes kept = nest_axes(&nest, true), reduced = nest_axes(&nest, false);
+  int outer = reduced.n ? reduced.n - 1 : 0;
+  bool last_reduced = !nest.moves[n][nest.rank - 1];
+  const Dim *count = last_reduced ? nest.extent[nest.rank - 1] : dim_const(graph->dims, 1);
+  for (int i = 0; i < reduced.n; i++) count = dim_mul(graph->dims, count, nest.extent[reduced.axis[i]]);
+  KernelSpec *spec = kernel_spec(program, "reduce");
+  set_hooks(program->arena, reduction, spec);
+  kernel_hook(spec, "element", element);
+  kernel_hook(spec, "epilogue", epilogue);
+  kernel_knob(spec, "EXPONENTIALS", reduction_of(reduction)->exponentials);
+  kernel_knob(spec, "LAST_AXIS", last_reduced);
+  kernel_knob(spec, "OPERANDS", n);
+  kernel_knob(spec, "KEPT", kept.n);
+  kernel_knob(spec, "REDUCED", reduced.n);
   Call *call = kernel_call(program, node, spec);
-  const Value *x = node->inputs[0];
-  operand_value(call, "x", x, READ);
+  operand_value_array(call, "operands", n, operands, READ);
   operand_value(call, "y", node->outputs[0], WRITE);
-  operand_dim_array(call, "kept_extent", kept->n, kept->extent);
-  operand_dim_array(call, "kept_stride", kept->n, kept->stride);
-  operand_dim_array(call, "reduced_extent", reduced->n, reduced->extent);
-  operand_dim_array(call, "reduced_stride", reduced->n, reduced->stride);
-  call_flops_of(call, 1, x);
-  call_touches(call, x);
+  operand_extents(call, "kept_extent", &nest, &kept);
+  operand_strides(graph, call, "kept_strides", &nest, operands, &kept, 0, kept.n);
+  operand_extents(call, "reduced_extent", &nest, &reduced);
+  operand_strides(graph, call, "reduced_strides", &nest, operands, &reduced, 0, outer);
+  operand_strides(graph, call, "inner_strides", &nest, operands, &reduced, outer, reduced.n);
+  operand_dim(call, "n", nest.extent[nest.rank - 1]);
+  operand_dim(call, "count", count);
+  call_flops_of(call, 1 + node->n_members, reduction->inputs[0]);
+  for (int k = 0; k < n; k++) call_touches(call, operands[k]);
   return call;
 }
 
-static void lower_floats(Program *program, const Node *node, const AxisList *axes) {
-  const Reduction *reduction = reduction_of(node);
-  int last = axes->n - 1;
-  AxisList kept = pick(axes, last, false, -1), reduced = pick(axes, last, true, -1);
-  KernelSpec *spec = kernel_spec(program, "reduce");
-  set_hooks(program->arena, node, spec);
-  kernel_knob(spec, "EXPONENTIALS", reduction->exponentials);
-  kernel_knob(spec, "LAST_AXIS", axes->reduced[last]);
-  set_axis_knobs(spec, &kept, &reduced);
-  Call *call = reduce_call(program, node, spec, &kept, &reduced);
-  operand_dim(call, "n", axes->extent[last]);
-  operand_dim(call, "count", reduced_count(program->graph, axes));
-}
+/* ---- other kernels ---- */
 
 /* Global pools run blocked: they reduce all pixels of each channel. */
 static LayoutSet layouts(Graph *graph, const Node *node) {
@@ -186,20 +230,33 @@ static void lower_blocked(Program *program, const Node *node) {
   call_touches(call, node->inputs[0]);
 }
 
-static void lower_plain(Program *program, const Node *node, const AxisList *axes) {
-  const Dim *one = dim_const(program->graph->dims, 1);
-  int last = axes->n - 1;
-  while (last >= 0 && !axes->reduced[last]) last--;
-  AxisList kept = pick(axes, axes->n, false, -1), reduced = pick(axes, axes->n, true, last);
+static void lower_plain(Program *program, const Node *node) {
+  Graph *graph = program->graph;
+  const Dim *one = dim_const(graph->dims, 1);
+  const Value *x = node->inputs[0];
+  bool marked[MAX_RANK] = {false};
+  mark_reduced(graph, node, marked);
+  AxisList axes = merged_axes(graph, x, marked);
+  int last = axes.n - 1;
+  while (last >= 0 && !axes.reduced[last]) last--;
+  AxisList kept = pick(&axes, axes.n, false, -1), reduced = pick(&axes, axes.n, true, last);
   KernelSpec *spec = kernel_spec(program, "reduce_plain");
-  DType dtype = node->inputs[0]->dtype;
-  kernel_type(spec, "T", dtype);
-  kernel_type(spec, "Total", dtype_is_float(dtype) ? RNNCC_F64 : RNNCC_U64);
+  kernel_type(spec, "T", x->dtype);
+  kernel_type(spec, "Total", dtype_is_float(x->dtype) ? RNNCC_F64 : RNNCC_U64);
   kernel_knob(spec, "OPERATION", reduction_of(node)->plainly);
-  set_axis_knobs(spec, &kept, &reduced);
-  Call *call = reduce_call(program, node, spec, &kept, &reduced);
-  operand_dim(call, "n", last >= 0 ? axes->extent[last] : one);
-  operand_dim(call, "step", last >= 0 ? axes->stride[last] : one);
+  kernel_knob(spec, "KEPT", kept.n);
+  kernel_knob(spec, "REDUCED", reduced.n);
+  Call *call = kernel_call(program, node, spec);
+  operand_value(call, "x", x, READ);
+  operand_value(call, "y", node->outputs[0], WRITE);
+  operand_dim_array(call, "kept_extent", kept.n, kept.extent);
+  operand_dim_array(call, "kept_stride", kept.n, kept.stride);
+  operand_dim_array(call, "reduced_extent", reduced.n, reduced.extent);
+  operand_dim_array(call, "reduced_stride", reduced.n, reduced.stride);
+  operand_dim(call, "n", last >= 0 ? axes.extent[last] : one);
+  operand_dim(call, "step", last >= 0 ? axes.stride[last] : one);
+  call_flops_of(call, 1, x);
+  call_touches(call, x);
 }
 
 static void lower_arg(Program *program, const Node *node) {
@@ -229,14 +286,10 @@ static void lower_reduce(Program *program, Node *node) {
     lower_blocked(program, node);
     return;
   }
-  Graph *graph = program->graph;
-  bool reduced[MAX_RANK] = {false};
-  mark_reduced(graph, node, reduced);
-  AxisList axes = merged_axes(graph, node->inputs[0], reduced);
   if (node->inputs[0]->dtype == RNNCC_F32)
-    lower_floats(program, node, &axes);
+    lower_reduction(program, node, node, 1, node->inputs, NULL, NULL);
   else
-    lower_plain(program, node, &axes);
+    lower_plain(program, node);
 }
 
 const KernelFamily family_reduce = {.layouts = layouts, .runs_any_plane = true, .lower = lower_reduce};

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: MIT
+"""Reductions of what element-wise nodes compute, and products by a vector, run as one kernel that stores no elements: the
+values are those of the graph as it is written; what only resembles it stays as it is."""
+import re
+
+import numpy
+import pytest
+
+from support.emitted import TARGETS, assert_same, run_module
+from support.model_builder import Model
+
+
+class Network(Model):
+    """Of small integers, so that sums are exact in any order."""
+
+    def __init__(self):
+        super().__init__()
+        self.rng, self.feeds = numpy.random.default_rng(6), {}
+
+    def numbers(self, *shape):
+        return self.rng.integers(-4, 5, shape).astype("f")
+
+    def fed(self, *shape, names=None):
+        name = f"x{len(self.feeds)}"
+        self.feeds[name] = self.numbers(*shape)
+        return self.input(name, "f32", list(names or shape))
+
+    def known(self, *shape):
+        return self.constant(self.numbers(*shape))
+
+    def axes(self, *axes):
+        return self.constant(numpy.array(axes))
+
+    def turned(self, x, rank):
+        return self.node("Transpose", [x], perm=[*range(rank - 2), rank - 1, rank - 2])
+
+    def finish(self, op, *inputs, **attributes):
+        self.output(self.node(op, list(inputs), **attributes))
+
+
+def nodes_after(rnncc, folder, model, *options, step="fuse_reductions"):
+    """What the graph's nodes are after the step: "Softmax", or "ReducedChain + Mul > ReduceSum"."""
+    done = rnncc("inspect", model.write(folder), f"--dump-after={step}", "--verify-each", "--threads=2", *options)
+    assert done.returncode == 0, done.stderr
+    return [f"{op}{members}" for op, members in re.findall(r"^n\d+: .* = (\w+)\([^)]*\)[^+\n]*?((?: [+>] \w+)*) \"", done.stderr, re.MULTILINE)]
+
+
+# Products by a vector
+
+
+def add_products(net, K, M):
+    net.finish("MatMul", net.fed(3, M, K), net.known(K, 1))
+    net.finish("MatMul", net.fed(3, M, K), net.fed(K, 1))
+    net.finish("MatMul", net.fed(2, 3, M, K), net.fed(3, K, 1))
+    net.finish("MatMul", net.turned(net.fed(3, K, M), 3), net.fed(3, K, 1))
+    net.finish("MatMul", net.fed(M, K), net.known(K))
+    net.finish("MatMul", net.turned(net.fed(2, K, M), 3), net.known(K))
+    net.finish("MatMul", net.turned(net.fed(2, K, M), 3), net.fed(K))
+    net.finish("MatMul", net.fed(3, 1, K), net.fed(3, K, M))
+    net.finish("MatMul", net.fed(1, K), net.fed(2, 3, K, M))
+    net.finish("MatMul", net.fed(3, 1, K), net.turned(net.fed(3, M, K), 3))
+    net.finish("MatMul", net.fed(1, K), net.fed(K, 1))
+    net.finish("Relu", net.node("Gemm", [net.fed(M, K), net.known(1, K), net.known(1)], transB=1))
+    net.finish("Gemm", net.fed(K, M), net.known(K, 1), net.known(M, 1), transA=1)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_products_by_vectors_equal_the_reference(rnncc, reference, compile, tmp_path, target):
+    net = Network()
+    add_products(net, 21, 7)
+    add_products(net, 150, 130)
+    path = net.write(tmp_path)
+    ops = nodes_after(rnncc, tmp_path, net)
+    assert ops.count("ReducedChain + Mul > ReduceSum") == len(net.outputs) and not {"MatMul", "Gemm"} & set(ops)
+    module = compile(path, f"--target={target}")
+    assert_same(run_module(module, net.feeds), reference.run(net, path, net.feeds))
+
+
+def test_products_by_vectors_of_extents_known_at_run_time(reference, compile, tmp_path):
+    for B, T, K in [(1, 1, 1), (3, 40, 70), (2, 90, 17)]:
+        net = Network()
+        b, t, k = net.dim("B", 1, 2, 3), net.dim("T", 1, 20, 90), net.dim("K", 1, 64, 70)
+        net.finish("MatMul", net.fed(B, T, K, names=(b, t, k)), net.fed(B, K, 1, names=(b, k, 1)))
+        net.finish("MatMul", net.fed(B, 1, T, names=(b, 1, t)), net.fed(B, T, K, names=(b, t, k)))
+        net.finish("MatMul", net.fed(B, 1, K, names=(b, 1, k)), net.turned(net.fed(B, T, K, names=(b, t, k)), 3))
+        path = net.write(tmp_path)
+        assert_same(run_module(compile(path), net.feeds), reference.run(net, path, net.feeds))
+
+
+NO_VECTOR = {
+    "two columns": lambda net: net.finish("MatMul", net.fed(9, 40), net.known(40, 2)),
+    "two rows": lambda net: net.finish("MatMul", net.fed(2, 40), net.fed(40, 9)),
+    "one matrix for several vectors": lambda net: net.finish("MatMul", net.fed(3, 1, 40), net.fed(40, 9)),
+    "a packed constant": lambda net: net.finish("MatMul", net.fed(1, 40), net.known(40, 9)),
+    "short rows": lambda net: net.finish("MatMul", net.fed(9, 5), net.known(5, 1)),
+    "one sum by a constant": lambda net: net.finish("MatMul", net.fed(1, 40), net.known(40, 1)),
+    "a multiple": lambda net: net.finish("Gemm", net.fed(9, 40), net.known(40, 1), alpha=2.0),
+}
+
+
+@pytest.mark.parametrize("case", NO_VECTOR)
+def test_other_products_stay_products(rnncc, tmp_path, case):
+    net = Network()
+    NO_VECTOR[case](net)
+    assert {"MatMul", "Gemm"} & set(nodes_after(rnncc, tmp_path, net))
+
+
+def test_products_whose_numbers_are_kept_small_or_can_change_stay_products(rnncc, tmp_path):
+    net = Network()
+    net.finish("MatMul", net.fed(9, 40), net.known(40, 1))
+    for options in (["--precision=int8"], ["--weights=mutable"]):
+        assert "MatMul" in nodes_after(rnncc, tmp_path, net, *options)
+
+
+# Reductions
+
+
+REDUCED = {(6, 9): [(1,), (0,), (0, 1)], (3, 4, 20): [(2,), (0,), (0, 2), (1, 2)], (2, 70, 3, 18): [(3,), (1,), (1, 2), (0, 3)]}
+
+
+def add_reductions(net, extents):
+    def element():
+        a, b, c = net.fed(*extents), net.fed(*extents[:1], *[1] * (len(extents) - 1)), net.fed(*extents[1:])
+        larger = net.node("Where", [net.node("Greater", [a, c]), net.node("Mul", [a, b]), c])
+        return net.node("Relu", [net.node("Sub", [larger, net.constant(numpy.float32(1))])])
+    for axes in REDUCED[extents]:
+        for op in ("ReduceSum", "ReduceMax", "ReduceL1"):
+            net.finish(op, element(), net.axes(*axes), keepdims=int(net.rng.integers(2)))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_fused_reductions_equal_the_reference(rnncc, reference, compile, tmp_path, target):
+    for extents in REDUCED:
+        net = Network()
+        add_reductions(net, extents)
+        path = net.write(tmp_path)
+        assert {op.split(" > ")[0] for op in nodes_after(rnncc, tmp_path, net)} == {"ReducedChain + Greater + Mul + Where + Sub + Relu"}
+        module = compile(path, f"--target={target}", "--threads=2")
+        assert_same(run_module(module, net.feeds), reference.run(net, path, net.feeds))
+
+
+def test_fused_reductions_of_extents_known_at_run_time(reference, compile, tmp_path):
+    for T, B in [(1, 1), (70, 3), (33, 2)]:
+        net = Network()
+        t, b = net.dim("T", 1, 20, 70), net.dim("B", 1, 2, 3)
+        x, y = net.fed(T, B, 20, names=(t, b, 20)), net.fed(T, 1, 20, names=(t, 1, 20))
+        for axis in (0, 1, 2):
+            net.finish("ReduceSum", net.node("Abs", [net.node("Sub", [x, y])]), net.axes(axis))
+        path = net.write(tmp_path)
+        assert_same(run_module(compile(path), net.feeds), reference.run(net, path, net.feeds))
+
+
+def test_nan_is_the_largest_and_the_smallest_of_fused_elements_too(compile, tmp_path):
+    net = Network()
+    x, y = net.fed(3, 90), net.fed(90)
+    for op, axis in (("ReduceMax", 1), ("ReduceMin", 1), ("ReduceMax", 0), ("ReduceMin", 0)):
+        net.finish(op, net.node("Sub", [x, y]), net.axes(axis), keepdims=0)
+    net.feeds["x0"][1, [3, 88]] = numpy.nan
+    got = list(run_module(compile(net.write(tmp_path)), net.feeds).values())
+    for array, where in zip(got, ([1], [1], [3, 88], [3, 88]), strict=True):
+        assert numpy.flatnonzero(numpy.isnan(array)).tolist() == where
+
+
+def read_twice(net):
+    distance = net.node("Sub", [net.fed(9, 40), net.fed(40)])
+    net.output(distance)
+    net.finish("ReduceSum", distance, net.axes(1))
+
+
+def repeated(net):
+    """The root is of a row, which the sum repeats: it is computed once."""
+    net.finish("ReduceSum", net.node("Mul", [net.fed(9, 4, 40), net.node("Sqrt", [net.fed(9, 1, 40)])]), net.axes(2))
+
+
+def one_sum(net):
+    """Workers share results: of one they would have nothing to share."""
+    net.finish("ReduceSum", net.node("Tanh", [net.node("Add", [net.fed(300, 40), net.fed(40)])]), keepdims=0)
+
+
+@pytest.mark.parametrize("build, left", [(read_twice, "Sub"), (repeated, "Sqrt"), (one_sum, "Add")])
+def test_what_would_be_computed_more_than_once_or_by_one_worker_stays_apart(rnncc, tmp_path, build, left):
+    net = Network()
+    build(net)
+    assert left in nodes_after(rnncc, tmp_path, net)
+
+
+# Attention
+
+
+def additive(net, batch, queries, keys, units):
+    """D. Bahdanau et al.: softmax(v . tanh(q + k)) of the keys, and their sum with these weights, [batch, queries, units]."""
+    q, k = net.fed(batch, queries, 1, units), net.fed(batch, 1, keys, units)
+    scores = net.node("MatMul", [net.node("Tanh", [net.node("Add", [q, k])]), net.known(units, 1)])
+    weights = net.node("Softmax", [scores], axis=2)
+    net.finish("ReduceSum", net.node("Mul", [weights, k]), net.axes(2), keepdims=0)
+    return net
+
+
+@pytest.mark.parametrize("sizes", [(2, 1, 13, 50), (3, 4, 33, 20)])
+def test_additive_attention_stores_no_tensor_of_queries_keys_and_units(rnncc, compile, tmp_path, sizes):
+    net = additive(Network(), *sizes)
+    ops = nodes_after(rnncc, tmp_path, net)
+    assert ops == ["ReducedChain + Add + Tanh + Mul > ReduceSum", "Softmax", "ReducedChain + Mul > ReduceSum"]
+    got = run_module(compile(net.write(tmp_path)), net.feeds)
+    for name, expected in net.onnx_run(net.feeds).items():
+        assert abs(got[name] - expected).max() <= 1e-5 * abs(expected).max()
