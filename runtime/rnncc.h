@@ -64,7 +64,7 @@ typedef enum rnncc_status {
   RNNCC_ERROR_BOUND = 3,       /* a named dimension outside the range it was compiled for, or no multiple */
   RNNCC_ERROR_DTYPE = 4,       /* element type differs from the module's */
   RNNCC_ERROR_SIZE = 5,        /* buffer smaller than its shape needs */
-  RNNCC_ERROR_VALUE = 6,       /* an index, length or divisor in the input data is out of range */
+  RNNCC_ERROR_VALUE = 6,       /* an index, length, divisor or extent in the input data is out of range */
   RNNCC_ERROR_MEMORY = 7,      /* the system has no memory or no thread to give */
   RNNCC_ERROR_UNSUPPORTED = 8, /* this CPU or this build of the module lacks it */
 } rnncc_status;

@@ -107,7 +107,8 @@ rnncc_status context_run(rnncc_context *context, const rnncc_tensor *inputs, siz
   status = run_part(context, context->model->module->schedule);
   context->profiled_runs += context->profiling;
   if (status)
-    return context_fail(context, status, "a value computed in the model, an index, length or divisor, is out of range");
+    return context_fail(context, status,
+                        "a value computed in the model, an index, length, divisor or extent, is out of range");
   states_store(context);
   deliver_outputs(context, outputs);
 #ifdef RNNCC_TRAINS

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A kernel need not run if all outputs of its node are empty, or if another one runs the node in its place. */
+#include "ir/op.h"
 #include "passes.h"
 #include "program/program.h"
 
@@ -34,7 +35,7 @@ static Extents doubtful_extents(const Call *call, const Value *value) {
 
 static void set_guard(Call *call) {
   const Node *node = call->item->node;
-  if (node->control) return;
+  if (node->control || is_op(node, OP_ExpectExtent)) return; /* it checks extents of 0, too */
   Extents *guard = ARENA_ARRAY(call->program->arena, Extents, node->n_outputs + 1);
   int count = 0;
   for (int i = 0; i < node->n_outputs; i++) {

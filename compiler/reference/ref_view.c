@@ -13,6 +13,12 @@ const char *ref_view(const Node *node, const Tensor *const *inputs, Tensor *cons
   return NULL;
 }
 
+const char *ref_expect_extent(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
+  int axis = normal_axis(node_int(node, ATTR_axis), inputs[0]->rank);
+  if (inputs[0]->shape[axis] != outputs[0]->shape[axis]) return "an extent is not the expected one";
+  return ref_view(node, inputs, outputs);
+}
+
 const char *ref_bit_cast(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   return ref_view(node, inputs, outputs);
 }

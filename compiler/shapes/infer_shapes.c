@@ -8,6 +8,7 @@
 #include "passes.h"
 #include "shapes/control.h"
 #include "shapes/elements.h"
+#include "shapes/equal_extents.h"
 #include "shapes/fold_node.h"
 #include "shapes/intervals.h"
 #include "shapes/shape.h"
@@ -69,6 +70,7 @@ static const bool of_nothing[N_OPS] = {
     [OP_Constant] = true,
     [OP_ConstantOfShape] = true,
     [OP_Expand] = true,
+    [OP_ExpectExtent] = true,
     [OP_Gather] = true,
     [OP_Gemm] = true,
     [OP_Identity] = true,
@@ -200,6 +202,10 @@ void drop_folded_nodes(Graph *graph) {
 /* Appends the node, or the nodes that replace it. */
 static void infer_into(Graph *graph, Node *node) {
   if (control_rewrite(graph, node, infer_into)) return;
+  if (inputs_known(node)) {
+    share_counts(graph, node);
+    expect_extents(graph, node);
+  }
   graph_append(graph, node);
   if (infer_node(graph, node)) fold_small(graph, node);
 }

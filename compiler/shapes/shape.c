@@ -107,8 +107,7 @@ static bool equal_in_range(const Dim *a, const Dim *b, const DimSymbol *symbol, 
   return found;
 }
 
-/* The one symbol that both depend on; NULL if there are more. */
-static const DimSymbol *only_symbol(Graph *graph, const Dim *a, const Dim *b) {
+const DimSymbol *only_symbol(Graph *graph, const Dim *a, const Dim *b) {
   const DimSymbol *only = NULL;
   for (int i = 0; i < dim_symbol_count(graph->dims); i++) {
     const DimSymbol *symbol = dim_symbol_at(graph->dims, i);

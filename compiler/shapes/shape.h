@@ -34,6 +34,9 @@ const char *dims_places(Graph *graph, int n, const Dim *const *dims);
  * multiple of 2: ...", "; they are equal where H is 49 to 50: ..."; or "". */
 const char *equal_where(Graph *graph, const Dim *a, const Dim *b);
 
+/* The one symbol that both extents depend on; NULL if there are more. */
+const DimSymbol *only_symbol(Graph *graph, const Dim *a, const Dim *b);
+
 /* For messages, after "must be known at compile time: a constant": the graph input to freeze. */
 const char *freeze_hint(Graph *graph, const Value *value);
 

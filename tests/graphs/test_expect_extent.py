@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+"""Extents that operators want to be equal, of which only the run knows whether they are: where they are the results are
+ONNX Runtime's, on any number of threads, and else the run fails, as ONNX Runtime's does."""
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from support.module import Module
+
+F32, I64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+rng = np.random.default_rng(7)
+TO_HALF = {"s": np.array([0]), "e": np.array([1 << 40]), "last": np.array([-1]), "two": np.array([2])}
+
+
+def weights(*shape):
+    return rng.integers(-4, 5, shape).astype(np.float32)
+
+
+def node(op, inputs, output, **attributes):
+    return helper.make_node(op, inputs.split(), [output], output, **attributes)
+
+
+HALF = node("Slice", "x s e last two", "half")
+BY_MASK = [node("Compress", "a m", "i", axis=0), node("Compress", "b m", "j", axis=0)]
+FLOATS = [node("NonZero", "m", "places"), node("Cast", "places", "f", to=F32)]
+LAYER = {"w": weights(1, 12, 4), "r": weights(1, 12, 3) / 8}
+
+
+def masks(*counts):
+    return [{"m": rng.permutation(np.arange(9) < n)} for n in counts]
+
+
+def drawn(feeds, **shapes):
+    return [{**feed, **{name: weights(*shape) for name, shape in shapes.items()}} for feed in feeds]
+
+
+# Nodes, inputs, constants; feeds that fit; feeds that do not.
+CASES = {
+    "MatMul of a computed extent": ([HALF, node("MatMul", "half w", "y")], {"x": (F32, [2, "T"])}, {**TO_HALF, "w": weights(4, 3)},
+                                    drawn([{}], x=(2, 7)) + drawn([{}], x=(2, 8)), drawn([{}], x=(2, 6)) + drawn([{}], x=(2, 40))),
+    "MatMul from the left": ([HALF, node("Transpose", "half", "t"), node("MatMul", "w t", "y")], {"x": (F32, [2, "T"])},
+                             {**TO_HALF, "w": weights(3, 4)}, drawn([{}], x=(2, 8)), drawn([{}], x=(2, 9))),
+    "Gemm": ([HALF, node("Gemm", "half w", "y", transB=1)], {"x": (F32, [2, "T"])}, {**TO_HALF, "w": weights(3, 4)},
+             drawn([{}], x=(2, 7)), drawn([{}], x=(2, 3))),
+    "Gemm of a flattened plane": ([node("Flatten", "x", "flat"), node("Gemm", "flat w", "y")], {"x": (F32, [2, "H", "W"])},
+                                  {"w": weights(12, 5)}, drawn([{}], x=(2, 3, 4)) + drawn([{}], x=(2, 12, 1)), drawn([{}], x=(2, 3, 3))),
+    "LSTM": ([HALF, node("LSTM", "half w r", "y", hidden_size=3)], {"x": (F32, ["S", 2, "T"])}, {**TO_HALF, **LAYER},
+             drawn([{}], x=(5, 2, 8)), drawn([{}], x=(5, 2, 10))),
+    "MatMul of a count": ([*FLOATS, node("MatMul", "f w", "y")], {"m": (BOOL, [9])}, {"w": weights(4, 3)}, masks(4), masks(0, 3, 9)),
+    "Add of one count twice": ([*FLOATS, node("NonZero", "m", "again"), node("Add", "places again", "y")], {"m": (BOOL, [9])}, {},
+                               masks(0, 1, 5, 9), []),
+    "Add of Compress by one mask": ([*BY_MASK, node("Add", "i j", "y")], {"m": (BOOL, [9]), "a": (F32, [9, 2]), "b": (F32, [9, 2])}, {},
+                                    drawn(masks(0, 1, 6, 9), a=(9, 2), b=(9, 2)), []),
+    "Where of three": ([*BY_MASK, node("Less", "i j", "less"), node("Where", "less i j", "y")],
+                       {"m": (BOOL, [9]), "a": (F32, [9, 2]), "b": (F32, [9, 2])}, {}, drawn(masks(0, 4), a=(9, 2), b=(9, 2)), []),
+    "Add of two masks": ([node("NonZero", "m", "i"), node("NonZero", "n", "j"), node("Add", "i j", "y")],
+                         {"m": (BOOL, [9]), "n": (BOOL, [9])}, {}, [{**a, "n": b["m"]} for a, b in zip(masks(4, 0), masks(4, 0))],
+                         [{**a, "n": b["m"]} for a, b in zip(masks(4, 2, 5), masks(5, 0, 2))]),
+    "MatMul of two counts": ([*BY_MASK, node("Transpose", "i", "t"), node("MatMul", "t j", "y")],
+                             {"m": (BOOL, [9]), "a": (F32, [9, 2]), "b": (F32, [9, 2])}, {}, drawn(masks(1, 4), a=(9, 2), b=(9, 2)), []),
+}
+
+
+def model_of(name, path):
+    nodes, inputs, constants, _, _ = CASES[name]
+    ends = [helper.make_tensor_value_info(name, *of) for name, of in inputs.items()]
+    result = helper.make_tensor_value_info("y", I64 if "NonZero" in {n.op_type for n in nodes} and "f" not in nodes[-1].input else F32, None)
+    graph = helper.make_graph(nodes, "g", ends, [result], [numpy_helper.from_array(value, name) for name, value in constants.items()])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), path)
+    return path
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_equal_extents_give_onnx_runtimes_results_and_others_fail(name, rnncc, tmp_path):
+    _, _, _, good, bad = CASES[name]
+    model = model_of(name, tmp_path / "m.onnx")
+    done = rnncc("--verify-each", model, "-o", tmp_path / "m.so")
+    assert done.returncode == 0, done.stderr
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    for threads in (1, 3):
+        with Module(tmp_path / "m.so") as module, module.context(threads) as context:
+            for feed in good:
+                (peer,) = session.run(None, feed)
+                np.testing.assert_allclose(context.run(feed)["y"], peer, rtol=1e-6, atol=1e-6)
+            for feed in bad:
+                with pytest.raises(Exception, match="value"):
+                    context.run(feed)
+    for feed in bad:
+        with pytest.raises(Exception):
+            session.run(None, feed)
+
+
+def test_what_each_run_checks_is_told(rnncc, tmp_path):
+    done = rnncc(model_of("MatMul of a computed extent", tmp_path / "m.onnx"), "-o", tmp_path / "m.so", "--dim=T=1..40")
+    assert done.returncode == 0 and done.stderr.splitlines() == [
+        f"{tmp_path}/m.onnx: y: note: MatMul: axis 1 of `half` f32[2, floor((T + 1) / 2)] must be 4, which each run checks; they are "
+        "equal where T is 7 to 8: bound it so, as --dim 'T=7..8' does (T: axis 1 of `x`)"]
+
+
+@pytest.mark.parametrize("name, T", [("MatMul of a computed extent", "1..6"), ("LSTM", "9..20")])
+def test_extents_that_are_never_equal_are_refused(name, T, rnncc, tmp_path):
+    done = rnncc(model_of(name, tmp_path / "m.onnx"), "-o", tmp_path / "m.so", f"--dim=T={T}")
+    assert done.returncode == 2 and "floor((T + 1) / 2)" in done.stderr
