@@ -411,6 +411,13 @@ def test_what_cannot_change_is_named(rnncc, tmp_path):
     assert done.returncode == 0 and "three                    it is a single number" in done.stdout, done.stdout
     assert "mutable  constant0                f32[9, 12]" in done.stdout
     model, _ = mixed(rng)
+    model.state("h", model.constant(values(rng, 2), "next"), "f32", [2])
+    nothing = model.node("Concat", ["h", model.constant(values(rng, 0), "none")], axis=0)
+    model.output(model.node("Add", [nothing, model.constant(values(rng, 2), "shown")]), "shown")
+    done = rnncc("inspect", model.write(tmp_path), MUTABLE)
+    for name, why in {"next": "a state's new value", "none": "empty", "shown": "an output"}.items():
+        assert f"{name:24s} it is {why}" in done.stdout, done.stdout + done.stderr
+    model, _ = mixed(rng)
     for precision in ("int8", "int8-dynamic"):
         done = rnncc("inspect", model.write(tmp_path), MUTABLE, f"--precision={precision}")
         assert done.returncode == EXIT_UNSUPPORTED and MUTABLE in done.stderr, done.stderr
