@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A fault planted in a copy of the tree, and the tests that could catch it."""
+import itertools
 import os
 import re
 import shutil
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from faults import suite
 from faults.candidates import MOST_SECONDS
 
-BATCH = 4  # C tests that are linked at once: most faults are caught by the first
+BATCHES = [1, 3]  # C tests that are linked at once, the last again and again: most faults are caught by the first
 
 
 @dataclass(slots=True)
@@ -59,9 +60,12 @@ class Tree:
 
 def caught_by_c_tests(tree, described, names, coverage):
     """The first test that fails, or `does not compile`; and how many ran."""
-    ran = 0
-    for first in range(0, len(names), BATCH):
-        batch = names[first:first + BATCH]
+    ran = first = 0
+    for size in itertools.chain(BATCHES, itertools.repeat(BATCHES[-1])):
+        batch = names[first:first + size]
+        first += size
+        if not batch:
+            return None, ran
         wanted = [target for name in batch for target in suite.targets(tree.build, described[name])]
         built, said = suite.ninja(tree.build, wanted)
         if not built:
@@ -71,7 +75,6 @@ def caught_by_c_tests(tree, described, names, coverage):
             status, said, _ = suite.run_c_test(tree.build, described[name], seconds=coverage.seconds.get(name, 20))
             if status:
                 return f"{name}: exit {status}", ran
-    return None, ran
 
 
 # Of pytest's statuses these say that no case failed: none did, the budget was used up, none could be run.
