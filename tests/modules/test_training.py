@@ -417,3 +417,19 @@ def test_memory_of_a_step_is_little_more_than_what_it_keeps(rnncc, tmp_path):
     tensor, packed = 4 * batch_size * width, 4 * width * width
     kept = layers * tensor
     assert kept <= arena <= 1.1 * kept + 2 * tensor + packed
+
+
+def test_a_small_weight_of_whole_numbers_is_trained_where_it_is_moved(compile, tmp_path):
+    """Shape arithmetic knows the elements of small constants, and would make its results constants, too."""
+    model = Model("moved")
+    x = model.input("x", "f32", [3, 4])
+    bias = model.constant(numpy.zeros(4, numpy.float32), "bias")
+    row = model.node("Reshape", [model.node("Concat", [bias, bias], axis=0), model.constant(numpy.array([2, 4]), "rows")])
+    model.output(model.node("ReduceSum", [model.node("Mul", [model.node("ReduceSum", [row, model.constant(
+        numpy.array([0]), "first")], keepdims=1), x])], ["loss"], keepdims=0))
+    trainer = package.load(compile(model.write(tmp_path), "--train")).trainer()
+    trainer.set_weights({"bias": numpy.ones(4, numpy.float32)})
+    x = numpy.arange(12, dtype=numpy.float32).reshape(3, 4)
+    assert trainer(x) == 2 * x.sum()
+    trainer.backward()
+    assert numpy.array_equal(trainer.gradients()["bias"], 2 * x.sum(0))

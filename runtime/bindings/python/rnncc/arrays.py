@@ -145,8 +145,22 @@ def _of_buffer(slot: Slot, memory: memoryview, writable: bool) -> View:
     return View(_address(memory), shape, memory.nbytes, memory)
 
 
+def _of_torch(slot: Slot, array: Any, torch: Any) -> Optional[View]:
+    """Of a plain tensor, sooner than by DLPack; None: it is not plain."""
+    if array.requires_grad or not array.is_cpu or array.layout is not torch.strided or array.is_neg():
+        return None
+    if array.dtype is not getattr(torch, TORCH.get(slot.dtype.name, "-"), None) or not array.is_contiguous():
+        return None
+    return View(array.data_ptr(), tuple(array.shape), array.numel() * slot.dtype.size, array)
+
+
 def view(slot: Slot, array: Any, writable: bool = False) -> View:
     """The elements of an array that a tensor of the module may be."""
+    torch = sys.modules.get("torch")
+    if torch is not None and type(array) is getattr(torch, "Tensor", None):
+        plain = _of_torch(slot, array, torch)
+        if plain is not None:
+            return plain
     if numpy is not None and isinstance(array, (numpy.ndarray, numpy.generic)):
         if hasattr(type(array), "mask"):  # numpy.ma is imported when it is first named: never in a call, while others fork
             raise ArgumentError(f"{slot.label}: expected an array without a mask, found a masked one")

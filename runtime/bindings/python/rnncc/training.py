@@ -63,7 +63,8 @@ class Trainer(Context):
         with self._use():
             torch = arrays.torch_of(list(gradients.values()))
             found = {slot.name: arrays.empty(slot, shape, torch) for slot, shape in self._input_shapes()}
-            given = _tensors(self._given, [arrays.view(slot, self._gradient(slot, gradients)) for slot in self._given])
+            views = [arrays.view(slot, self._gradient(slot, gradients)) for slot in self._given]  # they hold copies, too
+            given = _tensors(self._given, views)
             rooms = [arrays.view(slot, found[slot.name], writable=True) for slot in self._results if found]
             results = _tensors(self._results, rooms)
             self._check(self._training.backward_from(self._memory.handle, ctypes.addressof(given), len(given),
@@ -88,6 +89,17 @@ class Trainer(Context):
         """Copies, by the weights' names."""
         with self._use():
             return {name: self._read(name, self._training.gradient, self._memory.handle) for name in self._weights}
+
+    def gradient(self, name: str) -> Any:
+        """A copy of one."""
+        if name not in self._weights:
+            raise self._unknown(name)
+        with self._use():
+            return self._read(name, self._training.gradient, self._memory.handle)
+
+    def release_inputs(self) -> None:
+        """Those of the last run, which backward() would read, are not held any more."""
+        self._held = []
 
     def gradient_norm(self) -> float:
         """Of all gradients together."""
@@ -134,9 +146,12 @@ class Trainer(Context):
         self._check(function(handle, name.encode(), view.address, view.bytes))
         return array
 
+    def _unknown(self, name: str) -> ArgumentError:
+        return ArgumentError(f"no weight {name} is trained; expected one of {', '.join(self._weights)}")
+
     def _view(self, name: str, array: Any) -> arrays.View:
         if name not in self._weights:
-            raise ArgumentError(f"no weight {name} is trained; expected one of {', '.join(self._weights)}")
+            raise self._unknown(name)
         view = arrays.view(self._weights[name], array)
         if view.shape != tuple(self._weights[name].max_shape):
             raise ShapeError(f"weight {name}: expected the shape {tuple(self._weights[name].max_shape)}, found {view.shape}")
