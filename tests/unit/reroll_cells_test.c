@@ -14,7 +14,7 @@
 enum { STEPS = 4, ROWS = 2, INPUTS = 3, HIDDEN = 4 };
 
 /* What differs from step to step in a network that should not be rolled up. */
-typedef enum Mistake { NO_MISTAKE, OTHER_BIAS, OTHER_WEIGHTS, OTHER_INPUT, READ_BETWEEN } Mistake;
+typedef enum Mistake { NO_MISTAKE, OTHER_BIAS, OTHER_WEIGHTS, OTHER_INPUT, READ_BETWEEN, READ_BESIDE } Mistake;
 
 typedef struct Network {
   Graph *graph;
@@ -68,6 +68,8 @@ static Value *lstm_cell(Network *network, int step, Value *x, Value *h) {
   for (int g = 0; g < 4; g++) gate[g] = one(network, g == 3 ? "Tanh" : "Sigmoid", columns(network, all, g));
   Value *kept = two(network, "Mul", gate[0], network->c), *new = two(network, "Mul", gate[1], gate[3]);
   network->c = two(network, "Add", kept, new);
+  if (network->mistake == READ_BESIDE) /* no part of the cell, and the next value */
+    build_output(network->graph, one(network, "Abs", one(network, "Neg", x)));
   return two(network, "Mul", gate[2], one(network, "Tanh", network->c));
 }
 
@@ -108,7 +110,7 @@ static double spread(int64_t i) { return (double)(i * 29 % 31 - 15) / 8; }
 
 /* Of the last output. */
 static const Tensor *values_of(Graph *graph) {
-  Tensor *input = new_input(graph), *outputs[2];
+  Tensor *input = new_input(graph), *outputs[STEPS + 1];
   const Tensor *given = input;
   for (int64_t i = 0; i < tensor_count(input); i++) tensor_set(input, i, spread(i));
   const char *wrong = reference_run(arena, graph, &given, outputs, STEPS_SYMBOLS);
@@ -168,12 +170,21 @@ static void a_cell_s_inner_state_that_is_read_stays_there(void **state) {
   expect_same_values(lstm_cell, 1, READ_BETWEEN, graph);
 }
 
+static void what_is_computed_beside_a_cell_keeps_no_steps_apart(void **state) {
+  (void)state;
+  Graph *graph = rerolled(unrolled(lstm_cell, 1, READ_BESIDE).graph);
+  assert_int_equal(count_nodes(graph, "LSTM"), 1);
+  assert_int_equal(count_nodes(graph, "Sigmoid"), 0);
+  expect_same_values(lstm_cell, 1, READ_BESIDE, graph);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
       TEST(steps_of_a_cell_become_one_operator),
       TEST(steps_that_differ_stay_apart),
       TEST(a_cell_s_inner_state_that_is_read_stays_there),
+      TEST(what_is_computed_beside_a_cell_keeps_no_steps_apart),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,6 +37,17 @@ static void pack_backwards(Graph *graph, Node *node) {
   pack_tensor(graph, node, packed);
 }
 
+/* Those that are not 0, behind a first element. */
+static void pack_without_zeros(Graph *graph, Node *node) {
+  int64_t n = value_count(node->inputs[1]), kept = 1;
+  for (int64_t i = 0; i < n; i++) kept += number_at(node->inputs[1], i) > 0;
+  Tensor *packed = tensor_new(graph->arena, packed_dtype, 1, &kept);
+  tensor_set(packed, 0, number_at(node->inputs[1], 0));
+  for (int64_t i = 0, at = 1; i < n; i++)
+    if (number_at(node->inputs[1], i) > 0) tensor_set(packed, at++, number_at(node->inputs[1], i));
+  pack_tensor(graph, node, packed);
+}
+
 /* A recurrent layer's two biases. */
 static void pack_sums(Graph *graph, Node *node) {
   int64_t n = value_count(node->inputs[3]) / 2;
@@ -70,6 +81,11 @@ static void trace_backwards(void *argument) {
   trace_node("Add", "f32[2,3] f32[2,3]!", 1, pack_backwards);
 }
 
+static void trace_without_zeros(void *argument) {
+  (void)argument;
+  trace_node("Add", "f32[2,3] f32[2,3]!", 1, pack_without_zeros);
+}
+
 static void trace_sums(void *argument) {
   (void)argument;
   trace_node("RNN", "f32[T,B,4] f32[1,8,4]! f32[1,8,8]! f32[1,16]!", 3, pack_sums);
@@ -92,6 +108,11 @@ static void padding_must_be_zero(void **state) {
   expect(RNNCC_I32, 0, trace_backwards, false);
 }
 
+static void what_is_packed_has_the_same_form_whatever_the_numbers(void **state) {
+  (void)state;
+  expect(RNNCC_F32, 0, trace_without_zeros, false);
+}
+
 /* The module adds f32 only. */
 static void sums_must_be_of_f32(void **state) {
   (void)state;
@@ -103,6 +124,7 @@ static void sums_must_be_of_f32(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(padding_must_be_zero, setup, teardown),
+      cmocka_unit_test_setup_teardown(what_is_packed_has_the_same_form_whatever_the_numbers, setup, teardown),
       cmocka_unit_test_setup_teardown(sums_must_be_of_f32, setup, teardown),
   };
   return cmocka_run_group_tests_name("trace_packing", tests, NULL, NULL);

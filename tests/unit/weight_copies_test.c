@@ -33,6 +33,9 @@ static Origin in_turned_panels(int64_t to) {
   return (Origin){.from = row < COLUMNS ? column + row * ROWS : -1};
 }
 
+/* [channel][row][column] of rows that are further apart than they are long, channels last. */
+static Origin channels_first(int64_t to) { return (Origin){.from = to / 5 % 4 * 100 + to % 5 * 3 + to / 20}; }
+
 /* Rows of two weights in turn. */
 static Origin of_two(int64_t to) {
   return (Origin){.source = (int)(to / COLUMNS % 2), .from = to / (2 * COLUMNS) * COLUMNS + to % COLUMNS};
@@ -95,6 +98,7 @@ static void each_element_is_copied_once(void **state) {
   expect_copies(every_second_row, COUNT, 1);
   expect_copies(in_panels, 3 * ROWS * PANEL, 2);
   expect_copies(in_turned_panels, 3 * ROWS * PANEL, 2);
+  expect_copies(channels_first, COUNT, 1);
   expect_copies(of_two, 2 * COUNT, 2);
   expect_copies(shuffled, COUNT, COUNT);
   expect_copies(as_it_is, 1, 1);
@@ -103,9 +107,9 @@ static void each_element_is_copied_once(void **state) {
 /* A matrix is turned in squares: its last loop writes in a row, and the one before reads in a row. */
 static void the_loop_that_reads_in_a_row_is_the_last_but_one(void **state) {
   (void)state;
-  Packing *const packings[] = {transposed, in_turned_panels};
-  for (int i = 0; i < 2; i++) {
-    MutableWeights found = copies_of(packings[i], i ? 3 * ROWS * PANEL : COUNT, false);
+  Packing *const packings[] = {transposed, channels_first, in_turned_panels};
+  for (int i = 0; i < 3; i++) {
+    MutableWeights found = copies_of(packings[i], i == 2 ? 3 * ROWS * PANEL : COUNT, false);
     for (int k = 0; k < found.n_copies; k++) {
       const WeightCopy *copy = &found.copies[k];
       assert_true(copy->rank >= 2);
