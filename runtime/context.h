@@ -155,6 +155,7 @@ RUNTIME_LOCAL rnncc_status training_gradient_norm(rnncc_context *context, double
 RUNTIME_LOCAL rnncc_status training_weights_get(const rnncc_model *model, const char *name, void *data, size_t bytes);
 RUNTIME_LOCAL rnncc_status training_weights_set(rnncc_model *model, const char *name, const void *data, size_t bytes);
 RUNTIME_LOCAL rnncc_status training_optimizer_reset(rnncc_model *model);
+RUNTIME_LOCAL rnncc_status training_seed(rnncc_context *context, uint64_t seed);
 
 /* The model's weights as they begin; NULL: out of memory. */
 RUNTIME_LOCAL struct Trained *trained_create(const Module *module);

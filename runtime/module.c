@@ -30,6 +30,7 @@ static const rnncc_api *const apis[MODULES];
       .weights_set = training_weights_set,                                                                             \
       .optimizer_reset = training_optimizer_reset,                                                                     \
       .backward_from = training_backward_from,                                                                         \
+      .seed = training_seed,                                                                                           \
   };
 RNNCC_MODULES(TRAINING)
 #define TRAINING_OF(name) &RNNCC_JOIN_VALUES(training_, name)

@@ -67,9 +67,13 @@ typedef struct ModuleStep {
 /* Of a module that trains. */
 typedef struct ModuleTraining {
   rnncc_training_info info;
-  const size_t *places;   /* [n_parameters]: bytes from the begin of the model's parameters, and of the gradients */
-  const size_t *initials; /* [n_parameters]: offsets in the weights of what they begin as */
-  size_t bytes;           /* of all parameters; what is between them is 0 */
+  /* [n_parameters + n_statistics]: bytes from the begin of the model's weights, and of the gradients, among which the
+   * statistics have their next values */
+  const size_t *places;
+  const size_t *initials; /* [n_parameters + n_statistics]: offsets in Module.weights of what they begin as */
+  size_t trained_bytes;   /* of all parameters, which come first; what is between them is 0 */
+  size_t bytes;           /* of statistics, too */
+  int32_t runs_state;     /* in info.states: what counts the runs, for random numbers; -1: none are drawn */
   /* Like Module.schedule, which has run before on the same Run. */
   void (*backward)(const Run *run, Team *team);
 } ModuleTraining;

@@ -297,6 +297,11 @@ typedef struct rnncc_training_info {
    * has them. They have the types and shapes of these. */
   int32_t n_output_gradients, n_input_gradients;
   const int32_t *output_gradients, *input_gradients;
+  /* The running means and variances of BatchNormalization that trains: weights that have no gradient. step() changes
+   * them to what the last run has made of them; weights_get and weights_set know them. rnncc_statistic_at() */
+  int32_t n_statistics;
+  int32_t unused;
+  const rnncc_tensor_info *statistics;
 } rnncc_training_info;
 
 typedef enum rnncc_rule {
@@ -347,6 +352,10 @@ typedef struct rnncc_training {
    * backward() does. */
   rnncc_status (*backward_from)(rnncc_context *, const rnncc_tensor *output_gradients, size_t n_output_gradients,
                                 rnncc_tensor *input_gradients, size_t n_input_gradients);
+  /* What the context's next runs draw (Dropout, and all random numbers) is that of this seed: the same for the same
+   * seed, on any machine. Without it a context draws what each new one does. A model that draws nothing has no use for
+   * it, and it is RNNCC_OK. */
+  rnncc_status (*seed)(rnncc_context *, uint64_t seed);
 } rnncc_training;
 
 typedef struct rnncc_api {
@@ -441,6 +450,9 @@ static inline const rnncc_tensor_info *rnncc_output_at(const rnncc_info *info, i
 }
 static inline const rnncc_tensor_info *rnncc_parameter_at(const rnncc_training_info *info, int32_t index) {
   return (const rnncc_tensor_info *)((const char *)info->parameters + (size_t)index * info->tensor_size);
+}
+static inline const rnncc_tensor_info *rnncc_statistic_at(const rnncc_training_info *info, int32_t index) {
+  return (const rnncc_tensor_info *)((const char *)info->statistics + (size_t)index * info->tensor_size);
 }
 static inline const rnncc_state_info *rnncc_state_at(const rnncc_info *info, int32_t index) {
   return (const rnncc_state_info *)((const char *)info->states + (size_t)index * info->state_size);

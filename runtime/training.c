@@ -17,20 +17,29 @@
 enum { PIECE = 8192 }; /* floats: two of each row are in a core's L1 cache */
 
 struct Trained {
-  int64_t floats, pieces; /* of a row */
+  int64_t floats, pieces; /* of a row, without the statistics, which stand behind the weights that are trained */
   float *weights, *first, *second;
   double *sums;    /* [pieces] */
   int64_t steps;   /* since the optimiser began */
   int64_t version; /* how often the weights have changed */
 };
 
-/* ---- the model's memory ---- */
+/* Trained weights, then statistics. */
+static int n_weights(const ModuleTraining *training) {
+  return training->info.n_parameters + training->info.n_statistics;
+}
 
-static size_t row_bytes(const Module *module) { return module->training.bytes; }
+static const rnncc_tensor_info *weight_at(const ModuleTraining *training, int i) {
+  int trained = training->info.n_parameters;
+  return i < trained ? &training->info.parameters[i] : &training->info.statistics[i - trained];
+}
+
+/* ---- the model's memory ---- */
 
 struct Trained *trained_create(const Module *module) {
   const ModuleTraining *training = &module->training;
-  size_t bytes = row_bytes(module), floats = bytes / sizeof(float), pieces = (floats + PIECE - 1) / PIECE;
+  size_t bytes = training->bytes, floats = training->trained_bytes / sizeof(float);
+  size_t pieces = (floats + PIECE - 1) / PIECE;
   struct Trained *trained = calloc(1, sizeof *trained);
   /* Pages that no optimiser touches take no memory. */
   unsigned char *rows = calloc(1, 3 * bytes + CONTEXT_ALIGNMENT + pieces * sizeof(double));
@@ -49,8 +58,8 @@ struct Trained *trained_create(const Module *module) {
       .second = (float *)(void *)(first + 2 * bytes),
       .sums = (double *)(void *)(first + 3 * bytes),
   };
-  for (int i = 0; i < training->info.n_parameters; i++) {
-    const rnncc_tensor_info *info = &training->info.parameters[i];
+  for (int i = 0; i < n_weights(training); i++) {
+    const rnncc_tensor_info *info = weight_at(training, i);
     memcpy(first + training->places[i], module->weights + training->initials[i],
            shape_elements(info->shape, info->rank) * sizeof(float));
   }
@@ -71,17 +80,21 @@ int64_t trained_version(const struct Trained *trained) { return trained->version
 
 /* ---- tensors by name ---- */
 
-/* The place of a parameter in a row, in bytes; -1: none has that name, or that many bytes. */
-static rnncc_status find(const Module *module, const char *name, const void *data, size_t bytes, size_t *place) {
-  const ModuleTraining *training = &module->training;
-  for (int i = 0; name && i < training->info.n_parameters; i++) {
-    const rnncc_tensor_info *info = &training->info.parameters[i];
+/* The place in a row of one of the first `count` weights, in bytes. */
+static rnncc_status find_of(const ModuleTraining *training, int count, const char *name, const void *data, size_t bytes,
+                            size_t *place) {
+  for (int i = 0; name && i < count; i++) {
+    const rnncc_tensor_info *info = weight_at(training, i);
     if (strcmp(name, info->name) != 0) continue;
     *place = training->places[i];
     if (bytes != shape_elements(info->shape, info->rank) * sizeof(float)) return RNNCC_ERROR_SIZE;
     return data ? RNNCC_OK : RNNCC_ERROR_ARGUMENT;
   }
   return RNNCC_ERROR_ARGUMENT;
+}
+
+static rnncc_status find(const Module *module, const char *name, const void *data, size_t bytes, size_t *place) {
+  return find_of(&module->training, n_weights(&module->training), name, data, bytes, place);
 }
 
 rnncc_status training_weights_get(const rnncc_model *model, const char *name, void *data, size_t bytes) {
@@ -105,7 +118,8 @@ rnncc_status training_gradient(rnncc_context *context, const char *name, void *d
   if (context->ran != BACKWARD_RAN)
     return context_fail(context, RNNCC_ERROR_ARGUMENT, "there are no gradients: expected a backward() before");
   size_t place;
-  rnncc_status status = find(context->model->module, name, data, bytes, &place);
+  const ModuleTraining *training = &context->model->module->training;
+  rnncc_status status = find_of(training, training->info.n_parameters, name, data, bytes, &place);
   if (status == RNNCC_ERROR_SIZE)
     return context_fail(context, status, "gradient of '%.64s': %zu bytes given, it has another size", name, bytes);
   if (status) return context_fail(context, status, "no weight '%.64s' is trained, or data is NULL", name ? name : "");
@@ -216,19 +230,37 @@ static double sum_of_squares(rnncc_context *context) {
   return sum;
 }
 
-/* Names the first weight whose gradient is not finite. */
+/* Names the first weight whose gradient, or next value, is not finite. */
 static rnncc_status not_finite(rnncc_context *context) {
   const ModuleTraining *training = &context->model->module->training;
-  for (int i = 0; i < training->info.n_parameters; i++) {
-    const rnncc_tensor_info *info = &training->info.parameters[i];
+  for (int i = 0; i < n_weights(training); i++) {
+    const rnncc_tensor_info *info = weight_at(training, i);
     const float *gradient = (const float *)(const void *)(context->gradients + training->places[i]);
     if (!__builtin_isfinite(squares_of(gradient, (int64_t)shape_elements(info->shape, info->rank))))
       return context_fail(context, RNNCC_ERROR_VALUE,
-                          "step: the gradient of '%.64s' has a number that is not finite; the weights are as before",
-                          info->name);
+                          "step: the %s of '%.64s' has a number that is not finite; the weights are as before",
+                          i < training->info.n_parameters ? "gradient" : "next value", info->name);
   }
   return context_fail(context, RNNCC_ERROR_VALUE, "step: the gradients are not finite");
 }
+
+/* ---- statistics ---- */
+
+static size_t statistics_bytes(const ModuleTraining *training) { return training->bytes - training->trained_bytes; }
+
+static bool statistics_are_finite(const rnncc_context *context) {
+  const ModuleTraining *training = &context->model->module->training;
+  const float *next = (const float *)(const void *)(context->gradients + training->trained_bytes);
+  return __builtin_isfinite(squares_of(next, (int64_t)(statistics_bytes(training) / sizeof(float))));
+}
+
+static void take_statistics(rnncc_context *context) {
+  const ModuleTraining *training = &context->model->module->training;
+  memcpy((unsigned char *)context->model->trained->weights + training->trained_bytes,
+         context->gradients + training->trained_bytes, statistics_bytes(training));
+}
+
+/* ---- the rules ---- */
 
 static bool is_below(float x, float bound) { return x >= 0 && x < bound; }
 
@@ -268,7 +300,7 @@ rnncc_status training_step(rnncc_context *context, const rnncc_optimizer *optimi
   if (context->ran != BACKWARD_RAN)
     return context_fail(context, RNNCC_ERROR_ARGUMENT, "step: expected a backward() before it");
   double squares = sum_of_squares(context);
-  if (!__builtin_isfinite(squares)) return not_finite(context);
+  if (!__builtin_isfinite(squares) || !statistics_are_finite(context)) return not_finite(context);
   struct Trained *trained = context->model->trained;
   int64_t t = ++trained->steps;
   update.scale = clip_scale(__builtin_sqrt(squares), update.by.max_norm);
@@ -279,6 +311,7 @@ rnncc_status training_step(rnncc_context *context, const rnncc_optimizer *optimi
   update.first = trained->first;
   update.second = trained->second;
   share(context, update_weights, &(Work){.trained = trained, .update = &update});
+  take_statistics(context);
   context->ran = NOTHING_RAN;
   trained->version++;
   return RNNCC_OK;
@@ -298,5 +331,17 @@ rnncc_status training_optimizer_reset(rnncc_model *model) {
   memset(model->trained->second, 0, (size_t)model->trained->floats * sizeof(float));
   model->trained->steps = 0;
   return RNNCC_OK;
+}
+
+/* The runs count on from a number that is the seed's alone (the finaliser of SplitMix64, a bijection), and far from
+ * those of seeds beside it. */
+rnncc_status training_seed(rnncc_context *context, uint64_t seed) {
+  if (!context) return RNNCC_ERROR_ARGUMENT;
+  int32_t state = context->model->module->training.runs_state;
+  uint64_t first = seed + UINT64_C(0x9e3779b97f4a7c15);
+  first = (first ^ first >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+  first = (first ^ first >> 27) * UINT64_C(0x94d049bb133111eb);
+  first ^= first >> 31;
+  return state < 0 ? RNNCC_OK : context_state_set(context, state, -1, &first, sizeof first);
 }
 #endif

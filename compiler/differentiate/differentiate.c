@@ -229,13 +229,18 @@ static void walk_back(Pass *pass, int n_nodes) {
 
 /* ---- results ---- */
 
-/* A gradient as an output of its own. */
-static void add_result(Pass *pass, Value *value) {
-  Graph *graph = pass->graph;
-  const Formula f = {graph, value->name, value->where};
-  Value *d = pass->d[value->id], *result = apply(&f, OP_Identity, d ? d : zeros_like(&f, value));
-  result->name = gradient_name(graph, value);
+/* A copy of it is an output of its own. */
+static void add_result(Graph *graph, const Value *of, Value *result, const char *name) {
+  const Formula f = {graph, of->name, of->where};
+  result = apply(&f, OP_Identity, result);
+  result->name = name;
   *LIST_APPEND(graph->arena, graph->outputs, graph->n_outputs) = result;
+}
+
+static void add_gradient_of(Pass *pass, Value *value) {
+  const Formula f = {pass->graph, value->name, value->where};
+  Value *d = pass->d[value->id];
+  add_result(pass->graph, value, d ? d : zeros_like(&f, value), gradient_name(pass->graph, value));
 }
 
 static void take_input_gradients(Pass *pass, int n_inputs) {
@@ -243,7 +248,7 @@ static void take_input_gradients(Pass *pass, int n_inputs) {
   for (int i = 0; i < n_inputs; i++) {
     if (!has_wanted_gradient(pass, graph->inputs[i])) continue;
     *LIST_APPEND(graph->arena, graph->input_gradients, graph->n_input_gradients) = i;
-    add_result(pass, graph->inputs[i]);
+    add_gradient_of(pass, graph->inputs[i]);
   }
 }
 
@@ -279,15 +284,25 @@ static void refuse_bodies(const Pass *pass, const Value *weight) {
   }
 }
 
-static void add_parameter(Pass *pass, Value *weight) {
-  Graph *graph = pass->graph;
+/* The weight becomes an input. */
+static void add_weight(Graph *graph, Value *weight) {
   Value *initial = graph_value_like(graph, weight->name, weight->where, weight);
   initial->data = weight->data;
   weight->data = NULL;
   weight->is_input = true;
   *LIST_APPEND(graph->arena, graph->initials, graph->n_parameters) = initial;
   *LIST_APPEND(graph->arena, graph->inputs, graph->n_inputs) = weight;
-  add_result(pass, weight);
+}
+
+static void add_parameter(Pass *pass, Value *weight) {
+  add_weight(pass->graph, weight);
+  add_gradient_of(pass, weight);
+}
+
+static void add_statistic(Graph *graph, const Statistic *statistic) {
+  Value *weight = statistic->weight;
+  add_weight(graph, weight);
+  add_result(graph, weight, statistic->next, arena_format(graph->arena, "%s.next", weight->name));
 }
 
 static int index_of_loss(const Pass *pass) {
@@ -295,6 +310,35 @@ static int index_of_loss(const Pass *pass) {
   if (!pass->loss) return -1;
   while (pass->graph->outputs[loss] != pass->loss) loss++;
   return loss;
+}
+
+static const Statistic *earlier(const Statistic *list, const Statistic *statistic) {
+  for (; list < statistic; list++)
+    if (list->weight == statistic->weight) return list;
+  return NULL;
+}
+
+/* Those of a name that is trained; the others stay as they are. */
+static void take_statistics(Pass *pass) {
+  Graph *graph = pass->graph;
+  int taken = 0;
+  for (int i = 0; i < graph->n_statistics; i++)
+    if (training_takes(&graph->config->training, graph->statistics[i].weight->name))
+      graph->statistics[taken++] = graph->statistics[i];
+  graph->n_statistics = taken;
+  for (int i = 0; i < taken; i++) {
+    const Statistic *statistic = &graph->statistics[i];
+    if (statistic->weight->is_input)
+      error_at(statistic->next->where, EXIT_UNSUPPORTED,
+               "--train: `%.200s` is a running statistic, and the loss depends on it; expected --train='!%.200s'",
+               statistic->weight->name, statistic->weight->name);
+    else if (earlier(graph->statistics, statistic))
+      error_at(statistic->next->where, EXIT_UNSUPPORTED,
+               "--train: `%.200s` is the running statistic of two nodes; expected one", statistic->weight->name);
+    refuse_bodies(pass, statistic->weight);
+  }
+  stop_on_errors();
+  for (int i = 0; i < taken; i++) add_statistic(graph, &graph->statistics[i]);
 }
 
 static void take_parameters(Pass *pass) {
@@ -309,6 +353,7 @@ static void take_parameters(Pass *pass) {
     fatal_at(LOCATION_FILE(graph->file), EXIT_INVALID,
              "--train: the loss%s%.200s%s depends on no weight that is trained", pass->loss ? " `" : "",
              pass->loss ? pass->loss->name : "", pass->loss ? "`" : "");
+  take_statistics(pass);
 }
 
 /* needs: infer_shapes, decompose. keeps: types, shapes, and all nodes, in order; some get outputs that they lacked.

@@ -174,3 +174,24 @@ const char *of_rms_norm(const Gradient *g) {
   of_rows(g, times(f, x, inverse), inverse, false, &axes);
   return NULL;
 }
+
+/* By the statistics that the model keeps; what trains by those of the batch is a formula. */
+const char *of_batch_norm(const Gradient *g) {
+  const Formula *f = g->f;
+  const Node *node = g->node;
+  Value *x = node->inputs[0], *d = gradient_in(g), *of_channel[5];
+  const Dim *shape[MAX_RANK];
+  int64_t axes[MAX_RANK] = {0};
+  for (int axis = 2; axis < x->rank; axis++) axes[axis - 1] = axis;
+  for (int axis = 0; axis < x->rank; axis++) shape[axis] = axis == 1 ? x->shape[1] : dim_const(f->graph->dims, 1);
+  for (int i = 1; i < 5; i++) of_channel[i] = in_shape(f, node->inputs[i], x->rank, shape);
+  Value *variance = plus(f, of_channel[4], number(f, x, node_float(node, ATTR_epsilon)));
+  Value *inverse = apply(f, OP_Reciprocal, apply(f, OP_Sqrt, variance));
+  if (g->wanted[0]) g->dx[0] = times(f, d, times(f, of_channel[1], inverse));
+  if (g->wanted[1]) {
+    Value *normal = times(f, minus(f, x, of_channel[3]), inverse);
+    g->dx[1] = summed_away(f, times(f, d, normal), x->rank - 1, axes);
+  }
+  if (g->wanted[2]) g->dx[2] = summed_away(f, d, x->rank - 1, axes);
+  return NULL;
+}

@@ -67,7 +67,10 @@ static void print_model(const Graph *graph) {
   print_values(graph->arena, "outputs", graph->outputs, graph_own_outputs(graph));
   print_values(graph->arena, "backward", graph->inputs + graph_own_inputs(graph), graph->n_output_gradients);
   print_values(graph->arena, "gives", graph->outputs + graph_own_outputs(graph), graph->n_input_gradients);
-  print_values(graph->arena, "trained", graph->inputs + graph_first_parameter(graph), graph->n_parameters);
+  Value **parameters = graph->inputs + graph_first_parameter(graph);
+  int n_trained = graph->n_parameters - graph->n_statistics;
+  print_values(graph->arena, "trained", parameters, n_trained);
+  print_values(graph->arena, "statistic", parameters + n_trained, graph->n_statistics);
 }
 
 /* Those that a program can set, and those that it cannot. */

@@ -173,13 +173,21 @@ static void emit_parameters(Text *out, const Graph *graph) {
   emit_places(out, "parameter_initials", graph, true);
 }
 
+/* -1: none. */
+static int runs_state(const Graph *graph) {
+  for (int i = 0; i < graph->n_states; i++)
+    if (graph->states[i].counts_runs) return i;
+  return -1;
+}
+
 static void emit_training(Text *out, const Program *program) {
   const Graph *graph = program->graph;
   if (!graph->n_parameters) return;
   text_add(out, "  .training = {\n    .info = {.struct_size = sizeof(rnncc_training_info), .tensor_size = "
                 "sizeof(rnncc_tensor_info),\n");
-  text_add(out, "             .n_parameters = %d, .loss = %d, .parameters = parameters,\n", graph->n_parameters,
-           graph->loss);
+  int n_trained = graph->n_parameters - graph->n_statistics;
+  text_add(out, "             .n_parameters = %d, .loss = %d, .parameters = parameters,\n", n_trained, graph->loss);
+  text_add(out, "             .n_statistics = %d, .statistics = parameters + %d,\n", graph->n_statistics, n_trained);
   if (graph->n_output_gradients)
     text_add(out, "             .n_output_gradients = %d, .output_gradients = output_gradients,\n",
              graph->n_output_gradients);
@@ -187,8 +195,10 @@ static void emit_training(Text *out, const Program *program) {
     text_add(out, "             .n_input_gradients = %d, .input_gradients = input_gradients,\n",
              graph->n_input_gradients);
   text_add(out, "    },\n");
-  text_add(out, "    .places = parameter_places, .initials = parameter_initials, .bytes = %lld,\n",
-           (long long)program->parameter_bytes);
+  text_add(out,
+           "    .places = parameter_places, .initials = parameter_initials, .trained_bytes = %lld, .bytes = %lld,\n",
+           (long long)program->trained_bytes, (long long)program->parameter_bytes);
+  text_add(out, "    .runs_state = %d,\n", runs_state(graph));
   text_add(out, "    .backward = backward,\n  },\n");
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Means, normalisation by them, and one-hot maxima. */
 #include "expand/expansion.h"
+#include "support/list.h"
 
 void expand_mean(const Formula *f, const Node *node, Value **results) {
   Value *sum = build_op(f, OP_Sum, node->n_inputs, node->inputs, 1, 0, NULL)->outputs[0];
@@ -17,6 +18,41 @@ void expand_mean_variance(const Formula *f, const Node *node, Value **results) {
   Value *centred = minus(f, x, reduced(f, OP_ReduceMean, x, n, over_axes));
   Value *deviation = apply(f, OP_Sqrt, reduced(f, OP_ReduceMean, times(f, centred, centred), n, over_axes));
   results[0] = over(f, centred, plus(f, deviation, number(f, x, 1e-9)));
+}
+
+/* A number a channel, [C], as an operand beside x[N, C, ...]. */
+static Value *by_channel(const Formula *f, Value *numbers, const Value *x) {
+  const Dim *shape[MAX_RANK] = {x->shape[1]};
+  for (int axis = 2; axis < x->rank; axis++) shape[axis - 1] = dim_const(f->graph->dims, 1);
+  return build_reshape(f, numbers, x->rank - 1, shape);
+}
+
+/* kept * momentum + now * (1 - momentum). A step of training makes it the weight's next value: a copy of it, as the
+ * result may get another name. */
+static Value *running(const Formula *f, const Node *node, int input, Value *now) {
+  Graph *graph = f->graph;
+  Value *kept = node->inputs[input];
+  double momentum = node_float(node, ATTR_momentum);
+  now = build_reshape(f, now, 1, &node->inputs[0]->shape[1]);
+  Value *next = plus(f, times(f, kept, number(f, kept, momentum)), times(f, now, number(f, now, 1 - momentum)));
+  if (kept->is_weight && graph->config && graph->config->training.wanted)
+    *LIST_APPEND(graph->arena, graph->statistics, graph->n_statistics) = (Statistic){kept, apply(f, OP_Identity, next)};
+  return next;
+}
+
+/* In training, by the mean and variance of the batch, and of all pixels; else there is a kernel. */
+void expand_batch_norm(const Formula *f, const Node *node, Value **results) {
+  if (node_int(node, ATTR_training_mode) == 0) return;
+  Value *x = node->inputs[0];
+  int64_t axes[MAX_RANK] = {0};
+  for (int axis = 2; axis < x->rank; axis++) axes[axis - 1] = axis;
+  Value *mean = reduced(f, OP_ReduceMean, x, x->rank - 1, axes), *centred = minus(f, x, mean);
+  Value *variance = reduced(f, OP_ReduceMean, times(f, centred, centred), x->rank - 1, axes);
+  Value *deviation = apply(f, OP_Sqrt, plus(f, variance, number(f, x, node_float(node, ATTR_epsilon))));
+  Value *normal = over(f, centred, deviation);
+  results[0] = plus(f, times(f, normal, by_channel(f, node->inputs[1], x)), by_channel(f, node->inputs[2], x));
+  Value *statistics[] = {running(f, node, 3, mean), running(f, node, 4, variance)};
+  for (int i = 1; i < node->n_outputs; i++) results[i] = statistics[i - 1];
 }
 
 /* 1 where the first maximum stands. */

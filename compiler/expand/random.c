@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Operators of random numbers. */
+#include <float.h>
+
 #include "expand/draw.h"
 #include "expand/expansion.h"
 
@@ -24,6 +26,39 @@ void expand_normal(const Formula *f, const Node *node, Value **results) {
 void expand_bernoulli(const Formula *f, const Node *node, Value **results) {
   Value *p = node->inputs[0], *u = drawn(f, node, DRAW_uniform, 0, 1, p->dtype, p->rank, p->shape);
   results[0] = cast(f, apply2(f, OP_Less, u, p), node->outputs[0]->dtype);
+}
+
+static Value *dropout_ratio(const Formula *f, const Node *node) {
+  Value *given = node_input(node, DROPOUT_RATIO);
+  if (!given) return number(f, &(Value){.dtype = RNNCC_F32}, node_float(node, ATTR_ratio));
+  return build_reshape(f, given, 0, NULL);
+}
+
+/* x / (1 - ratio) where u >= ratio, else 0. If all are dropped the scale is a number all the same: 0 times infinity
+ * would be no gradient. */
+static void drop_elements(const Formula *f, const Node *node, Value **results) {
+  Value *x = node->inputs[0], *ratio = dropout_ratio(f, node), *one = number(f, ratio, 1);
+  Value *u = drawn(f, node, DRAW_uniform, 0, 1, RNNCC_F32, x->rank, x->shape);
+  Value *kept = apply2(f, OP_GreaterOrEqual, u, ratio);
+  Value *scale = apply2(f, OP_Min, over(f, one, minus(f, one, ratio)), number(f, ratio, FLT_MAX));
+  results[0] = apply3(f, OP_Where, kept, times(f, x, cast(f, scale, x->dtype)), number(f, x, 0));
+  results[1] = kept;
+}
+
+/* Without numbers of a draw nothing is dropped: number_draws. */
+void expand_dropout(const Formula *f, const Node *node, Value **results) {
+  Value *x = node->inputs[0], *dropped[2];
+  if (node->n_inputs > node->op->max_inputs) {
+    drop_elements(f, node, dropped);
+  } else {
+    dropped[0] = x;
+    dropped[1] = NULL;
+    if (node_output(node, 1)) {
+      Value *all = number(f, node->outputs[1], 1);
+      dropped[1] = apply2(f, OP_Expand, all, apply(f, OP_Shape, x));
+    }
+  }
+  for (int i = 0; i < node->n_outputs; i++) results[i] = dropped[i];
 }
 
 /* Sums of the classes' probabilities up to each, [N, C]: times a factor, which is the last one's inverse. */

@@ -53,11 +53,21 @@ int node_bodies(const Node *node, Attribute *bodies[MAX_BODIES]) {
   return n;
 }
 
+static bool drops(const Graph *graph, const Node *node) {
+  const Value *mode = node_input(node, DROPOUT_MODE);
+  if (mode) return mode->data && *(const uint8_t *)mode->data;
+  return graph->config && graph->config->training.wanted;
+}
+
+bool node_draws(const Graph *graph, const Node *node) {
+  return op_draws(node->op) && (!is_op(node, OP_Dropout) || drops(graph, node));
+}
+
 bool graph_draws(const Graph *graph) {
   for (int n = 0; n < graph->n_nodes; n++) {
     Attribute *bodies[MAX_BODIES];
     int count = node_bodies(graph->nodes[n], bodies);
-    if (op_draws(graph->nodes[n]->op)) return true;
+    if (node_draws(graph, graph->nodes[n])) return true;
     for (int b = 0; b < count; b++)
       if (graph_draws(bodies[b]->graph)) return true;
   }

@@ -12,6 +12,8 @@ int node_bodies(const Node *node, Attribute *bodies[MAX_BODIES]);
 
 /* Does the graph, or a body in it, draw random numbers? */
 bool graph_draws(const Graph *graph);
+/* Does this node? A Dropout does if its mode is true, or is absent where the network is trained. */
+bool node_draws(const Graph *graph, const Node *node);
 
 Graph *body_new(Graph *outer, const char *name);
 

@@ -145,8 +145,14 @@ static inline bool is_blocked(const Node *node) { return node->layout.writes != 
 /* An input/output pair that the context carries from run to run. */
 typedef struct State {
   Value *input, *output;
-  int batch_axis; /* -1: none */
+  int batch_axis;   /* -1: none */
+  bool counts_runs; /* for random numbers; made by number_draws */
 } State;
+
+/* A weight that a step of training changes without a gradient, and its next value. */
+typedef struct Statistic {
+  Value *weight, *next;
+} Statistic;
 
 /* A body of If, Loop or Scan is a graph too, which shares the arena, the dims and the config. Its last inputs are the
  * node's captures. */
@@ -168,11 +174,13 @@ struct Graph {
   Value **inputs, **outputs; /* without the states */
   State *states;
 
-  /* Of a graph that is trained; set by differentiate. The last inputs are its parameters, the weights that are trained;
-   * the last outputs are their gradients, in the same order. */
-  int n_parameters;
-  Value **initials; /* by parameter: the constant that it begins as */
-  int loss;         /* index of the output that is the loss; -1: it is outside of the model */
+  /* Of a graph that is trained; set by differentiate. The last inputs are its parameters, the weights that are trained,
+   * then its statistics; the last outputs are gradients and next values, in the same order. */
+  int n_parameters; /* with the statistics */
+  int n_statistics;
+  Statistic *statistics; /* set by decompose */
+  Value **initials;      /* by parameter: the constant that it begins as */
+  int loss;              /* index of the output that is the loss; -1: it is outside of the model */
   /* With --outer-loss: the inputs before the parameters are gradients of outputs, which backward is given; the outputs
    * before the parameters' gradients are those of inputs. The lists say of which. */
   int n_output_gradients, n_input_gradients;

@@ -79,9 +79,11 @@ bool op_is_view(const OpInfo *op);
 bool op_is_reduction(const OpInfo *op);
 bool op_is_global_pool(const OpInfo *op);
 bool op_is_arg(const OpInfo *op);
-/* Of random numbers: inputs N_DRAW_INPUTS past the row's are which draw it is, and its key; set by number_draws. */
+/* Of random numbers: inputs N_DRAW_INPUTS past the row's are which draw it is, and its key; set by number_draws. Of
+ * Dropout some nodes draw nothing: node_draws(). */
 bool op_draws(const OpInfo *op);
 enum { N_DRAW_INPUTS = 2 };
+enum { DROPOUT_RATIO = 1, DROPOUT_MODE = 2 }; /* inputs of Dropout */
 /* It becomes others (expand/), and has no kernel of its own. */
 bool op_is_expanded(const OpInfo *op);
 /* The op of which this unknown name is probably a misspelling; NULL: none. */

@@ -57,12 +57,11 @@ static Value *same_if_whole(Graph *graph, const Node *node) {
 
 /* By op: the value that the output equals, or NULL. */
 static Value *(*const same_of[N_OPS])(Graph *, const Node *) = {
-    [OP_Cast] = same_if_shape_is,       [OP_Concat] = same_if_single,     [OP_Dropout] = same_up_the_views,
-    [OP_Expand] = same_if_shape_is,     [OP_Flatten] = same_up_the_views, [OP_Identity] = same_up_the_views,
-    [OP_Max] = same_if_single,          [OP_Min] = same_if_single,        [OP_Pad] = same_if_unpadded,
-    [OP_Reshape] = same_up_the_views,   [OP_Slice] = same_if_whole,       [OP_Split] = same_if_shape_is,
-    [OP_Squeeze] = same_up_the_views,   [OP_Sum] = same_if_single,        [OP_Transpose] = same_if_sorted,
-    [OP_Unsqueeze] = same_up_the_views,
+    [OP_Cast] = same_if_shape_is,     [OP_Concat] = same_if_single,      [OP_Expand] = same_if_shape_is,
+    [OP_Flatten] = same_up_the_views, [OP_Identity] = same_up_the_views, [OP_Max] = same_if_single,
+    [OP_Min] = same_if_single,        [OP_Pad] = same_if_unpadded,       [OP_Reshape] = same_up_the_views,
+    [OP_Slice] = same_if_whole,       [OP_Split] = same_if_shape_is,     [OP_Squeeze] = same_up_the_views,
+    [OP_Sum] = same_if_single,        [OP_Transpose] = same_if_sorted,   [OP_Unsqueeze] = same_up_the_views,
 };
 
 static Value *same_value(Graph *graph, const Node *node) {

@@ -64,7 +64,8 @@ static Value *count_runs(Graph *graph) {
   run->dtype = RNNCC_I64;
   run->rank = 0;
   Value *next = computed(graph, OP_Add, run, integer(graph, 1), arena_format(graph->arena, "%s_next", name), where);
-  *LIST_APPEND(graph->arena, graph->states, graph->n_states) = (State){.input = run, .output = next, .batch_axis = -1};
+  *LIST_APPEND(graph->arena, graph->states, graph->n_states) =
+      (State){.input = run, .output = next, .batch_axis = -1, .counts_runs = true};
   return run;
 }
 
@@ -147,7 +148,7 @@ static void number_node(Graph *graph, Node *node, Value *draw, uint64_t place) {
 static void number_nodes(Graph *graph, Value *draw, uint64_t *place) {
   for (int n = 0; n < graph->n_nodes; n++) {
     Node *node = graph->nodes[n];
-    if (op_draws(node->op))
+    if (node_draws(graph, node))
       number_node(graph, node, draw, (*place)++);
     else
       number_bodies(graph, node, draw, place);

@@ -31,7 +31,7 @@ static void place_inputs(Graph *graph) {
   }
 }
 
-/* One block of parameters, and one of their gradients with the same places. */
+/* One block of parameters, statistics last, and one of their gradients and next values with the same places. */
 static void place_parameters(Program *program) {
   Graph *graph = program->graph;
   for (int i = 0; i < graph->n_parameters; i++) {
@@ -42,6 +42,7 @@ static void place_parameters(Program *program) {
     gradient->storage = STORAGE_GRADIENT;
     parameter->offset = gradient->offset = program->parameter_bytes;
     program->parameter_bytes += padded_bytes(graph, parameter);
+    if (i < graph->n_parameters - graph->n_statistics) program->trained_bytes = program->parameter_bytes;
   }
 }
 

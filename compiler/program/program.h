@@ -200,6 +200,7 @@ struct Program {
   MemoryPlan *plan;        /* set by plan_memory */
   int64_t arena_bytes;     /* of one run; set by plan_memory */
   int64_t parameter_bytes; /* of the trained weights, and of their gradients; set by plan_memory */
+  int64_t trained_bytes;   /* of these without the statistics */
   int n_weights, weights_capacity;
   Value **weights;           /* the constants that kernels read, in the order of their places */
   int64_t weights_bytes;     /* of all of them; set by place_weights */

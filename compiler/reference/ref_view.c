@@ -4,7 +4,7 @@
 
 #include "reference/kernels.h"
 
-/* Reshape, Flatten, Squeeze, Unsqueeze, Identity, Dropout: the same bytes. */
+/* Reshape, Flatten, Squeeze, Unsqueeze, Identity: the same bytes. */
 const char *ref_view(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   (void)node;
   int64_t count = tensor_count(inputs[0]);

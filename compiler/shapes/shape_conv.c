@@ -110,10 +110,11 @@ bool shape_max_unpool(Graph *graph, Node *node) {
 
 bool shape_batch_norm(Graph *graph, Node *node) {
   if (!check_rank(graph, node, 0, 2, MAX_RANK)) return false;
-  if (node_int(node, ATTR_training_mode) != 0) return shape_unsupported(node, "`training_mode` must be 0");
-  if (node->n_outputs > 1) return shape_error(node, "statistics are given only in training");
+  bool trains = node_int(node, ATTR_training_mode) != 0;
+  if (node->n_outputs > 1 && !trains) return shape_error(node, "statistics are given only where `training_mode` is 1");
   const Dim *C = node->inputs[0]->shape[1];
   bool good = true;
   for (int i = 1; i < 5; i++) good &= check_shape(graph, node, i, 1, &C, "[channels]");
+  for (int i = 1; good && i < node->n_outputs; i++) good &= !node->outputs[i] || set_shape(graph, node, i, 1, &C);
   return good && shape_same(graph, node);
 }

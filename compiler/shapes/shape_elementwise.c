@@ -2,22 +2,14 @@
 /* Element-wise ops: the input's shape, or what the inputs broadcast to. */
 #include "shapes/shape.h"
 
-/* Clip's bounds, Dropout's ratio and mode. */
+/* Clip's bounds. */
 static bool check_scalars(Graph *graph, const Node *node) {
   for (int i = 1; i < node->n_inputs; i++)
     if (!check_scalar(graph, node, i)) return false;
   return true;
 }
 
-static bool check_dropout(const Node *node) {
-  const Value *training = node_input(node, 2);
-  if (!training || (training->data && *(const uint8_t *)training->data == 0)) return true;
-  return shape_unsupported(node, "training_mode (input 2) must be the constant false");
-}
-
-bool shape_unary(Graph *graph, Node *node) {
-  return check_scalars(graph, node) && (!is_op(node, OP_Dropout) || check_dropout(node)) && shape_same(graph, node);
-}
+bool shape_unary(Graph *graph, Node *node) { return check_scalars(graph, node) && shape_same(graph, node); }
 
 bool shape_cast(Graph *graph, Node *node) {
   node->outputs[0]->dtype = node_dtype(node, ATTR_to);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Random numbers: in a given shape, that of a tensor, or so many of each row. */
+#include "ir/tensor.h"
 #include "shapes/shape.h"
 
 static bool is_float(DType dtype) { return dtype == RNNCC_F64 || dtype == RNNCC_F32 || dtype_is_stored(dtype); }
@@ -28,6 +29,23 @@ bool shape_random_like(Graph *graph, Node *node) {
 
 bool shape_bernoulli(Graph *graph, Node *node) {
   return set_type(node, node->inputs[0]->dtype, false) && shape_same(graph, node);
+}
+
+/* False after an error. */
+static bool check_ratio(const Node *node) {
+  const Value *given = node_input(node, DROPOUT_RATIO);
+  double ratio = node_float(node, ATTR_ratio);
+  if ((given && !value_number(given, &ratio)) || (ratio >= 0 && ratio <= 1)) return true;
+  return shape_error(node, "the ratio is %g; it must be in 0..1", ratio);
+}
+
+bool shape_dropout(Graph *graph, Node *node) {
+  const Value *mode = node_input(node, DROPOUT_MODE);
+  if (!check_scalar(graph, node, DROPOUT_RATIO) || !check_scalar(graph, node, DROPOUT_MODE)) return false;
+  if (mode && !mode->data)
+    return shape_unsupported(node, "training_mode (input 2) must be a constant, or absent: then --train says it");
+  if (!check_ratio(node) || !shape_same(graph, node)) return false;
+  return !node_output(node, 1) || set_shape(graph, node, 1, node->inputs[0]->rank, node->inputs[0]->shape);
 }
 
 /* [N, classes] -> [N, sample_size] */

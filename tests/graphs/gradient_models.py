@@ -133,6 +133,20 @@ def read_twice(b):
     return b.node("Add", b.node("Mul", w, w), b.node("Tanh", w))
 
 
+# ---- batch normalisation ----
+
+def batch_norm(b, shape, **attributes):
+    mean, variance = (b.rng.uniform(low, 2, shape[1]).astype(numpy.float32) for low in (-2, 0.5))
+    statistics = [b.model.constant(array, f"{b.name}.{name}") for name, array in (("mean", mean), ("variance", variance))]
+    return b.node("BatchNormalization", b.weight(*shape), b.weight(shape[1]), b.weight(shape[1]), *statistics, **attributes)
+
+
+for shape in ((7, 3), (2, 3, 4), (2, 3, 2, 3), (2, 2, 2, 3, 2)):
+    case(shape, f"batch_norm_{len(shape)}")(lambda b, shape=shape: batch_norm(b, shape, epsilon=1e-3))
+    case(shape, f"batch_norm_trained_{len(shape)}")(
+        lambda b, shape=shape: batch_norm(b, shape, epsilon=1e-3, momentum=0.7, training_mode=1))
+
+
 # ---- products ----
 
 for turn_a in (0, 1):

@@ -210,7 +210,7 @@ static void a_state_keeps_its_shape(void **state) {
   (void)state;
   Graph *graph = build_graph(arena);
   Node *node = build_node(graph, "Concat", "f32[B,4] f32[B,4]", "axis=1", 1);
-  State carried = {graph->inputs[0], node->outputs[0], 0};
+  State carried = {.input = graph->inputs[0], .output = node->outputs[0]};
   graph->states = &carried;
   graph->n_states = 1;
   expect_stop(graph, 2, "a state goes in as `x0` f32[B, 4] and comes out as `y2` f32[B, 8]", NULL);

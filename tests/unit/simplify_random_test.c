@@ -26,7 +26,6 @@ static const struct Move {
   int least, most;
 } moves[] = {
     {"Identity", "", "", 0, 8},
-    {"Dropout", "", "", 0, 8},
     {"Relu", "", "", 0, 8},
     {"Neg", "", "", 0, 8},
     {"Abs", "", "", 0, 8},

@@ -53,6 +53,7 @@ Value *draft_node_with(OnnxReader *reader, const Draft *draft, const char *op, i
                        int n_attributes, const Attribute *attributes, Value *output);
 /* The value in another type. */
 Value *draft_cast(OnnxReader *reader, const Draft *draft, Value *value, DType dtype);
+void draft_cast_onto(OnnxReader *reader, const Draft *draft, Value *value, DType dtype, Value *output);
 /* Gives the draft a new output and returns the old one, for another node to write. */
 Value *draft_take_output(Draft *draft, int output);
 /* These infer the shapes so far. -1 or RNNCC_NONE: not known. */

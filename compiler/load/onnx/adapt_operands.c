@@ -71,14 +71,14 @@ bool adapt_dft(OnnxReader *reader, Draft *draft) {
   return true;
 }
 
-static void cast_onto(OnnxReader *reader, const Draft *draft, Value *value, DType dtype, Value *output) {
+void draft_cast_onto(OnnxReader *reader, const Draft *draft, Value *value, DType dtype, Value *output) {
   const Attribute to = {.name = "to", .kind = ATTRIBUTE_STRING, .s = dtype_name(dtype)};
   draft_node_with(reader, draft, "Cast", 1, &value, 1, &to, output);
 }
 
 Value *draft_cast(OnnxReader *reader, const Draft *draft, Value *value, DType dtype) {
   Value *output = graph_value(draft->scope->graph, draft->name, draft->where);
-  cast_onto(reader, draft, value, dtype, output);
+  draft_cast_onto(reader, draft, value, dtype, output);
   return output;
 }
 
@@ -94,7 +94,7 @@ bool adapt_pow(OnnxReader *reader, Draft *draft) {
   }
   Value *output = draft_take_output(draft, 0);
   draft_set_input(reader, draft, 0, draft_cast(reader, draft, base, other));
-  cast_onto(reader, draft, draft->outputs[0], result, output);
+  draft_cast_onto(reader, draft, draft->outputs[0], result, output);
   return true;
 }
 

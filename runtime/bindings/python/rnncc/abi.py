@@ -71,7 +71,8 @@ class ProfileEntry(Structure):
 class TrainingInfo(Structure):
     _fields_ = [("struct_size", c_uint32), ("tensor_size", c_uint32), ("n_parameters", c_int32), ("loss", c_int32),
                 ("parameters", POINTER(TensorInfo)), ("n_output_gradients", c_int32), ("n_input_gradients", c_int32),
-                ("output_gradients", POINTER(c_int32)), ("input_gradients", POINTER(c_int32))]
+                ("output_gradients", POINTER(c_int32)), ("input_gradients", POINTER(c_int32)),
+                ("n_statistics", c_int32), ("unused", c_int32), ("statistics", POINTER(TensorInfo))]
 
 
 class Optimizer(Structure):
@@ -91,6 +92,7 @@ class Training(Structure):
         ("weights_set", CFUNCTYPE(c_int32, c_void_p, c_char_p, c_void_p, c_size_t)),
         ("optimizer_reset", CFUNCTYPE(c_int32, c_void_p)),
         ("backward_from", CFUNCTYPE(c_int32, c_void_p, c_void_p, c_size_t, c_void_p, c_size_t)),
+        ("seed", CFUNCTYPE(c_int32, c_void_p, c_uint64)),
     ]
 
 
@@ -180,6 +182,11 @@ def outer_gradients(training: Any) -> "tuple[List[int], List[int]]":
     if not has(training, "backward_from"):
         return [], []
     return info.output_gradients[:info.n_output_gradients], info.input_gradients[:info.n_input_gradients]
+
+
+def statistics(info: Any) -> List[Any]:
+    """Of a TrainingInfo; a module of an older rnncc has none."""
+    return _elements(info.statistics, info.n_statistics, TensorInfo, info.tensor_size) if has(info, "statistics") else []
 
 
 def weights(info: Any) -> List[Any]:

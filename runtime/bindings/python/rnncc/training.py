@@ -30,7 +30,9 @@ class Trainer(Context):
             raise UnsupportedError(f"{model.library.path}: expected a module that `rnncc --train` made")
         super().__init__(model)
         self._training, self._model = table.training.contents, model.handle
-        self._weights = {it.name.decode(): slot_of("weight", it) for it in abi.parameters(self._training.info.contents)}
+        info = self._training.info.contents
+        self._trained = {it.name.decode(): slot_of("weight", it) for it in abi.parameters(info)}
+        self._weights = {**self._trained, **{it.name.decode(): slot_of("weight", it) for it in abi.statistics(info)}}
         self._held: List[arrays.View] = []  # the run's inputs, until backward() has read them
         given, results = abi.outer_gradients(self._training)
         self._given, self._results = [self._outputs[i] for i in given], [self._inputs[i] for i in results]
@@ -45,7 +47,7 @@ class Trainer(Context):
     @property
     def names(self) -> List[str]:
         """Of the weights that are trained."""
-        return list(self._weights)
+        return list(self._trained)
 
     def backward(self) -> None:
         """The gradients of the last run's loss."""
@@ -88,7 +90,7 @@ class Trainer(Context):
     def gradients(self) -> Dict[str, Any]:
         """Copies, by the weights' names."""
         with self._use():
-            return {name: self._read(name, self._training.gradient, self._memory.handle) for name in self._weights}
+            return {name: self._read(name, self._training.gradient, self._memory.handle) for name in self._trained}
 
     def gradient(self, name: str) -> Any:
         """A copy of one."""
@@ -109,7 +111,7 @@ class Trainer(Context):
         return norm.value
 
     def weights(self) -> Dict[str, Any]:
-        """Copies, by their names."""
+        """Copies, by their names: of those that are trained, and of the running statistics of BatchNormalization."""
         with self._use():
             return {name: self._read(name, self._training.weights_get, self._model) for name in self._weights}
 
@@ -133,6 +135,15 @@ class Trainer(Context):
                                   epsilon, weight_decay, max_norm, int(nesterov))
         with self._use():
             self._check(self._training.step(self._memory.handle, ctypes.byref(optimizer)))
+
+    def seed(self, seed: int) -> None:
+        """What the next runs draw, Dropout's masks, is that of this seed: a whole number from 0 to 2^64 - 1."""
+        if not 0 <= seed < 2**64:
+            raise ArgumentError(f"seed: expected a whole number from 0 to 2^64 - 1, found {seed}")
+        if not abi.has(self._training, "seed"):
+            raise UnsupportedError("the module is of an older rnncc, which had no seed()")
+        with self._use():
+            self._check(self._training.seed(self._memory.handle, seed))
 
     def reset_optimizer(self) -> None:
         """Momentum and means are zero again; the weights stay."""
