@@ -332,6 +332,27 @@ def squared_error(b):
     return b.node("ReduceMean", b.node("Mul", error, error), keepdims=0)
 
 
+@case((2, 3))
+def highway(b):
+    return b.node("Highway", b.weight(2, 3), b.weight(3, 3), b.weight(3), b.weight(3, 3, low=0.5), b.weight(3), activation="Tanh")
+
+
+@case((2, 2, 3))
+def additive_attention(b):
+    return b.node("AdditiveAttention", b.weight(2, 2, 4), b.weight(2, 3, 4), b.weight(2, 3, 3), b.weight(4))
+
+
+@case((1, 3, 8))
+def attention_flow(b):
+    return b.node("AttentionFlow", b.weight(1, 3, 2), b.weight(1, 4, 2), b.weight(6))
+
+
+@case((2, 2))
+def attention_sum(b):
+    words = b.integers([[1, 2, 1], [0, 0, 3]]), b.integers([[1, 2], [0, 4]])
+    return b.node("AttentionSum", b.weight(2, 3), *words)
+
+
 def built(names, seed=1):
     """One model of these cases, whose loss is the sum of theirs; and their builders."""
     model, losses, builders = Model("gradients"), [], []

@@ -10,6 +10,7 @@ import onnx.reference.op_run
 import pytest
 
 from graphs.gradient_models import GRADIENTS, built
+from support import reading_blocks
 from support.module import rnncc
 
 STEP = 2.0**-20  # of a weight: the difference is off by STEP^2 times the third derivative, and 2^-52 / STEP of the loss
@@ -36,6 +37,18 @@ class Gelu(onnx.reference.op_run.OpRun):
         return (x * (1 + (tanh if approximate == "tanh" else erf(x / math.sqrt(2)))) / 2,)
 
 
+def own_op(name, formula):
+    """An operator of the project's own, for the reference."""
+    def run(self, *arrays, **attributes):
+        return (formula(*arrays, **{key: value for key, value in attributes.items() if value is not None}),)
+
+    return type(name, (onnx.reference.op_run.OpRun,), {"_run": run})
+
+
+OWN_OPS = [own_op("Highway", reading_blocks.highway), own_op("AdditiveAttention", lambda *x: reading_blocks.additive(*x)[0]),
+           own_op("AttentionFlow", reading_blocks.flow), own_op("AttentionSum", reading_blocks.attention_sum)]
+
+
 def loss_in_double(model):
     """The loss as a function of the weights and inputs, all in double precision."""
     proto = model.onnx()
@@ -45,7 +58,7 @@ def loss_in_double(model):
     for tensor in proto.graph.initializer:
         if tensor.data_type == onnx.TensorProto.FLOAT:
             tensor.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(tensor).astype(numpy.float64), tensor.name))
-    session = onnx.reference.ReferenceEvaluator(proto, new_ops=[Erf, Gelu])
+    session = onnx.reference.ReferenceEvaluator(proto, new_ops=[Erf, Gelu, *OWN_OPS])
 
     def loss(feeds):
         return float(session.run(None, feeds)[0])
