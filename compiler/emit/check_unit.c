@@ -51,6 +51,7 @@ void check_unit(Arena *arena, const Unit *unit, const char *folder, const char *
   bool errors = false;
   for (unsigned i = 0; i < clang_getNumDiagnostics(parsed); i++) {
     CXDiagnostic diagnostic = clang_getDiagnostic(parsed, i);
+    libclang_check_files(arena, diagnostic);
     errors |= tell(arena, unit, diagnostic);
     clang_disposeDiagnostic(diagnostic);
   }

@@ -24,8 +24,9 @@ Module module_open(Arena *arena, const char *path, int threads) {
     fatal_at(LOCATION_FILE(path), EXIT_ENVIRONMENT, "%s", error);
   const rnncc_api *api = module.library.api;
   rnncc_options options = {.struct_size = sizeof options, .threads = threads};
-  if (api->model_create(&options, &module.model, &why) != RNNCC_OK)
-    fatal_at(LOCATION_FILE(path), EXIT_ENVIRONMENT, "%s", why);
+  rnncc_status status = api->model_create(&options, &module.model, &why);
+  if (status != RNNCC_OK)
+    fatal_at(LOCATION_FILE(path), status == RNNCC_ERROR_MEMORY ? EXIT_LIMIT : EXIT_ENVIRONMENT, "%s", why);
   if (api->context_create(module.model, NULL, 0, &module.context, &why) != RNNCC_OK)
     fatal_at(LOCATION_FILE(path), EXIT_LIMIT, "%s", why);
   module.info = api->info;

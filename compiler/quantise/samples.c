@@ -192,7 +192,7 @@ static void add_runs(Graph *graph, Samples *samples, int *capacity, const Files 
   for (int64_t piece = 0; piece < count; piece++) {
     Tensor *inputs = ARENA_ARRAY(graph->arena, Tensor, graph->n_inputs + 1);
     for (int i = 0; i < graph->n_inputs; i++) inputs[i] = piece_of(graph->inputs[i], &files[i].tensors[k], piece);
-    Run run = {.inputs = inputs, .first = piece == 0, .file = graph->n_inputs ? files[0].paths[k] : graph->file};
+    Run run = {.inputs = inputs, .first = piece == 0, .file = files[0].paths[k]};
     check_dims(graph, &run);
     *LIST_ADD(graph->arena, samples->runs, samples->n_runs, *capacity) = run;
   }
@@ -216,6 +216,7 @@ Samples samples_read(Graph *graph, int n_options, const DataOption *options) {
   Samples samples = {0};
   int capacity = 0;
   Files *files = ARENA_ARRAY(graph->arena, Files, graph->n_inputs + 1);
+  if (!graph->n_inputs) fatal_at(LOCATION_FILE(graph->file), EXIT_INVALID, "the model has no input to give samples of");
   check_options(graph, n_options, options);
   for (int i = 0; i < graph->n_inputs; i++) {
     files[i] = files_of(graph, graph->inputs[i], option_of(graph, graph->inputs[i], n_options, options));
@@ -224,9 +225,8 @@ Samples samples_read(Graph *graph, int n_options, const DataOption *options) {
                "expected as many files of each input, found %d of %s and %d of %s", files[0].count,
                graph->inputs[0]->name, files[i].count, graph->inputs[i]->name);
   }
-  samples.n_files = graph->n_inputs ? files[0].count : 0;
+  samples.n_files = files[0].count;
   for (int k = 0; k < samples.n_files; k++) add_runs(graph, &samples, &capacity, files, k);
-  if (!samples.n_runs) fatal_at(LOCATION_FILE(graph->file), EXIT_INVALID, "the model has no input to give samples of");
   hold_out(graph, &samples);
   return samples;
 }

@@ -2,6 +2,10 @@
 #include "template/libclang.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+#include "support/diagnostics.h"
+#include "template/template_ast.h"
 
 /* libclang parses on a thread of its own, and aborts where the system has none to give. On the thread that asks a crash
  * of libclang would be one of rnncc's, too; but it is given nothing that the user wrote. */
@@ -15,4 +19,10 @@ CXIndex libclang_index(void) {
 #else
   return clang_createIndex(0, 0);
 #endif
+}
+
+void libclang_check_files(Arena *arena, CXDiagnostic diagnostic) {
+  const char *text = copy_cx_string(arena, clang_getDiagnosticSpelling(diagnostic));
+  if (strstr(text, "modified since"))
+    fatal_at(LOCATION_FILE(NULL), EXIT_ENVIRONMENT, "a file of rnncc's own changed while it was read: %s", text);
 }

@@ -5,7 +5,13 @@
 
 #include <clang-c/Index.h>
 
+#include "support/arena.h"
+
 /* New; the caller disposes of it. What units of it share, they keep in memory. */
 CXIndex libclang_index(void);
+
+/* Ends with EXIT_ENVIRONMENT if the diagnostic is that a file changed while it was read: someone installs another
+ * rnncc, perhaps. Any other is ours. */
+void libclang_check_files(Arena *arena, CXDiagnostic diagnostic);
 
 #endif

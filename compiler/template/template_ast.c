@@ -210,7 +210,8 @@ static const char *place_of(Arena *arena, const TemplateAst *ast, CXDiagnostic d
   return arena_format(arena, "%s:%u:%u", ast->path, line - above, column);
 }
 
-/* A header that is missing is one of an install that is not whole; all else is a mistake in the template. */
+/* A header that is missing is one of an install that is not whole, one that changes of an install that goes on; all
+ * else is a mistake in the template. */
 static void stop_on_error(Arena *arena, const TemplateAst *ast, CXDiagnostic diagnostic) {
   const char *place = place_of(arena, ast, diagnostic),
              *what = copy_cx_string(arena, clang_getDiagnosticSpelling(diagnostic));
@@ -220,6 +221,7 @@ static void stop_on_error(Arena *arena, const TemplateAst *ast, CXDiagnostic dia
         "%s, which is rnncc's own, or clang's; install that again, whole, or set RNNCC_DATA to the folder that has "
         "rnncc's templates and runtime",
         what);
+  libclang_check_files(arena, diagnostic);
   bug("template %s does not compile: %s: %s", ast->path, place, what);
 }
 

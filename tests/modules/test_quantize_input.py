@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: MIT
 """What `rnncc quantize` says of samples that do not fit, of networks with nothing to quantise, and of ranges at their ends;
 where it fails, nothing is written."""
+import itertools
+import os
+
 import numpy as np
 import pytest
+from support.amount import long_tests
 from support.model_builder import Model
+from support.preloaded import preloaded
 from support.quantised import Written, error, quantise, rows, save
 
 rng = np.random.default_rng(9)
@@ -82,6 +87,34 @@ def test_samples_that_do_not_fit_are_named(rnncc, model, tmp_path, array, words)
 def test_wrong_options_are_named(rnncc, model, tmp_path, options, words):
     np.save(tmp_path / "a.npy", good())
     refused(rnncc, model, tmp_path, 2, words.format(tmp_path), *(option.format(tmp_path) for option in options))
+
+
+def test_a_model_without_inputs_takes_no_samples(rnncc, tmp_path):
+    model = Model("none")
+    model.state("h", "hN", "f32", [4, 4])
+    model.output(model.node("MatMul", ["h", model.constant(normal(4, 4))], ["hN"]))
+    np.save(tmp_path / "a.npy", normal(4, 4))
+    for name in ("", "h="):
+        done = rnncc("quantize", model.write(tmp_path), f"--data={name}{tmp_path}/a.npy", "-o", tmp_path / "out.json")
+        assert done.returncode == 2 and "the model has no input to give samples of" in done.stderr and not (tmp_path / "out.json").exists()
+
+
+@pytest.mark.unsanitized
+def test_a_module_that_gets_no_memory_or_cannot_be_loaded_ends_it(rnncc, model, tmp_path):
+    """The networks that compare precisions are modules, and loaded."""
+    np.save(tmp_path / "a.npy", good())
+    library, failed, names = preloaded("fail_module", tmp_path), tmp_path / "failed", set()
+    for number in itertools.count(1) if long_tests() else (1, 2, 7, 8, 100):
+        failed.write_text("")
+        faults = {"LD_PRELOAD": library, "FAIL_CALL": str(number), "FAILED_CALL": str(failed)}
+        done = rnncc("quantize", model, f"--data={tmp_path}/a.npy", "-o", tmp_path / "out.json", env={**os.environ, **faults})
+        if not failed.read_text():
+            break
+        name, call = failed.read_text().split()[0], f"call {number}: exit {done.returncode}, {failed.read_text()}: {done.stderr}"
+        assert done.returncode == (5 if name == "dlopen" else 4) and "error: " in done.stderr and "internal" not in done.stderr, call
+        assert not (tmp_path / "out.json").exists()
+        names.add(name)
+    assert done.returncode == 0 and names == {"dlopen", "calloc", "aligned_alloc"}, done.stderr
 
 
 def two_inputs():

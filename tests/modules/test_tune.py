@@ -215,6 +215,19 @@ def test_a_target_that_cannot_run_here_cannot_be_tuned(rnncc, tmp_path):
     assert done.returncode == 3 and "cannot run" in done.stderr
 
 
+def test_a_model_that_runs_on_no_made_up_input_is_not_measured(rnncc, tmp_path):
+    """The layer reads every second column of x: 5, of the 16 that are usual 8."""
+    rng, model = numpy.random.default_rng(1), Model()
+    model.dim("T", 1, 16, 40)
+    x, bounds = model.input("x", "f32", [3, 1, "T"]), [model.constant(numpy.array([n])) for n in (0, 40, 2, 2)]
+    weights = [model.constant(rng.normal(size=shape).astype(numpy.float32)) for shape in ((1, 16, 5), (1, 16, 4))]
+    model.output(model.node("LSTM", [model.node("Slice", [x, *bounds]), *weights], 3, hidden_size=4)[0])
+    records = tmp_path / "records.jsonl"
+    done = rnncc("tune", "--only=rnn", model.write(tmp_path), "-o", records, "--threads=1")
+    assert done.returncode == 3 and "the model does not run on made-up inputs, so there is nothing to measure" in done.stderr
+    assert not records.exists()
+
+
 def test_a_model_without_recurrent_layers_has_nothing_to_tune(rnncc, tmp_path):
     model = Model()
     model.output(model.node("Relu", [model.input("x", "f32", [3])], ["y"]))

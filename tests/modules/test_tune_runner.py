@@ -86,6 +86,13 @@ def test_recurrent_layers_are_measured_here_only(rnncc, tmp_path):
     assert done.returncode == 2 and "--runner" in done.stderr
 
 
+@pytest.mark.parametrize("runner, told", [("true", "cannot measure: "), ("echo no; exit 3", "cannot measure: ")])
+def test_a_runner_that_measures_nothing_ends_the_tuning(rnncc, tmp_path, runner, told):
+    records = tmp_path / "records.jsonl"
+    done = tune(rnncc, convolution().write(tmp_path), records, runner)
+    assert done.returncode == 5 and done.stderr.count(told) == 1 and not records.exists(), done.stderr
+
+
 def test_threads_that_would_take_turns_are_not_measured(rnncc, rnnrun, tmp_path):
     cpu, records = min(os.sched_getaffinity(0)), tmp_path / "records.jsonl"
     done = tune(rnncc, convolution().write(tmp_path), records, f"taskset -c {cpu} {rnnrun.path.resolve()} measure",

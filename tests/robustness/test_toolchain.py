@@ -45,6 +45,21 @@ def test_missing_clang_says_how_to_get_it(attempt, tmp_path):
     assert attempt(tmp_path / "no-such-clang").count(f"apt-get install {clang_name()}") == 1
 
 
+@pytest.mark.parametrize("target", ["x86-64", "powerpc64le-linux-gnu"])
+@pytest.mark.parametrize("name, told", [("no-such-clang", "not found; install it"), ("", "cannot be started: Permission denied")])
+def test_a_clang_that_is_no_program_is_told_for_every_target(attempt, tmp_path, name, told, target):
+    """Of a triple that has no row of its own clang is asked for its macros first."""
+    assert attempt(tmp_path / name, f"--target={target}").count(told) == 1
+
+
+def test_a_file_of_its_own_that_changes_while_it_is_read_is_told(rnncc, root, tmp_path):
+    """Another rnncc is installed meanwhile."""
+    environment = {**os.environ, "LD_PRELOAD": preloaded("file_grows", tmp_path), "GROWING_FILE": "rnncc.h"}
+    done = rnncc(root / "models" / "digits_rnn.json", "--emit=c", "-o", tmp_path / "out", env=environment)
+    assert done.returncode == EXIT_ENVIRONMENT, done.stderr
+    assert f"error: a file of rnncc's own changed while it was read: file '{tmp_path}/out/rnncc.h' modified" in done.stderr
+
+
 def test_failing_clang_is_quoted(attempt, tmp_path):
     message = attempt(script(tmp_path / "clang", "echo the reason >&2; exit 7\n"))
     assert "status 7" in message and message.count("the reason") == 1, "of several sources it is said once"

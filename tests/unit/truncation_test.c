@@ -74,6 +74,7 @@ static void shipped_weights_are_refused(void **state) {
   (void)state;
   expect_well_cut(&(Cut){MODELS "digits_rnn.safetensors", read_weights_file, 61, 2048, true});
   expect_well_cut(&(Cut){MODELS "digits_cnn.safetensors", read_weights_file, 61, 2048, true});
+  expect_well_cut(&(Cut){MODELS "hyphenate.safetensors", read_weights_file, 997, 2048, true});
 }
 
 /* Fields may be left out, so what is cut between two may be a model; nor is each file one, whole. */
