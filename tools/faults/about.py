@@ -26,6 +26,7 @@ TABLE = {
     "compiler/expand/": ["decompose", "graphs/test_expanded_onnx.py", "graphs/test_contrib_device.py", "graphs/test_contrib_onnx.py"],
     "compiler/passes/.*(quantised|byte|integer)": ["kernels/test_quantised_kernels.py", "graphs/test_optimised_onnx.py",
                                                   "graphs/test_byte_chains.py"],
+    "compiler/passes/(fold_by_nodes|derive|take)": ["mutable_weights"],
     "compiler/passes/.*weights|compiler/program/(weight|trace)": ["modules/test_mutable_weights.py",
                                                                  "graphs/test_narrow_weights.py"],
     "compiler/passes/.*(pad|pool|affine|strides)": ["graphs/test_fused_pools.py", "graphs/test_convolutions.py"],
