@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: MIT
+"""The page of tools/bench train."""
+from collections import namedtuple
+
+from benchmarks import train_cases as goals
+
+# seconds and steps (of the optimiser): by contestant; ratios: to each other one; gflops: of a core; bytes: of a context
+Row = namedtuple("Row", "case threads seconds steps ratios gflops bytes")
+TITLES = {"rnncc": "rnncc", "torch": "PyTorch", "cells": "cell", "written": "written out"}
+
+
+def limit(row):
+    """Seconds that the multiply-adds take at the peak of all cores."""
+    return goals.flops(row.case) / (1e9 * row.gflops * row.threads)
+
+
+def part_of_peak(row):
+    return limit(row) / row.seconds["rnncc"]
+
+
+def unfused(row):
+    """The ratio to the faster of the graphs that are not fused; None: neither was run."""
+    return max((row.ratios[who] for who in ("cells", "written") if who in row.ratios), default=None)
+
+
+def table(head, rows):
+    return ["| " + " | ".join(head) + " |", "|" + "---|" * len(head), *("| " + " | ".join(row) + " |" for row in rows)]
+
+
+def number(value):
+    return "" if value is None else f"{value:.2f}"
+
+
+def met(value, least, goal):
+    """least: what the peak allows."""
+    if value is None or goal is None:
+        return ""
+    return "yes" if value <= goal else "no: beyond the peak" if least > goal else "no"
+
+
+def milliseconds(seconds):
+    return "" if seconds is None else f"{1e3 * seconds:.2f}"
+
+
+def size_of(case):
+    return f"{case.op} T={case.T} B={case.B} H={case.H}"
+
+
+def line(row):
+    times = "".join(f"  {who} {milliseconds(each)} ms" for who, each in row.seconds.items())
+    ratios = "".join(f"  of {who} {ratio:.2f}" for who, ratio in row.ratios.items())
+    return f"{row.case.name}, {row.threads} threads:{times}{ratios}  {100 * part_of_peak(row):.0f}% of the peak"
+
+
+def ratios_of(row):
+    wide = row.case.H >= goals.WIDTH
+    torch, slow = row.ratios.get("torch"), unfused(row)
+    torch_least = limit(row) / row.seconds["torch"] if torch else None
+    torch_goal, slow_goal = (goals.OF_TORCH[row.case.op], goals.UNFUSED) if wide else (None, None)
+    slow_least = slow and limit(row) / row.seconds["rnncc"] * slow
+    return [size_of(row.case), str(row.threads), *(milliseconds(row.seconds.get(who)) for who in TITLES), number(torch),
+            number(torch_least), number(torch_goal), met(torch, torch_least, torch_goal), number(slow), number(slow_least),
+            number(slow_goal), met(slow, slow_least, slow_goal)]
+
+
+def peak_of(row):
+    goal = goals.PEAK if row.case.H >= goals.WIDTH else None
+    part = part_of_peak(row)
+    return [size_of(row.case), str(row.threads), f"{goals.flops(row.case) / 1e9:.1f}",
+            f"{goals.flops(row.case) / 1e9 / row.seconds['rnncc']:.0f}", f"{row.gflops * row.threads:.0f}", f"{100 * part:.0f}%",
+            f"{100 * goal:.0f}%" if goal else "", "" if goal is None else "yes" if part >= goal else "no"]
+
+
+def step_of(row):
+    return [size_of(row.case), str(row.threads), *(milliseconds(row.steps.get(who)) for who in ("rnncc", "torch"))]
+
+
+def workspace_of(row):
+    saved = goals.saved_bytes(row.case)
+    return [size_of(row.case), str(row.threads), f"{saved / 1e6:.1f}", f"{row.bytes / 1e6:.1f}", f"{row.bytes / saved:.2f}",
+            f"{goals.WORKSPACE:.2f}", "yes" if row.bytes <= goals.WORKSPACE * saved else "no"]
+
+
+CLOCK = {"wall": "", "cpu": "**The machine did other work, too: times are CPU times of the calling thread, in which a thread that "
+                            "sleeps counts nothing and one that spins does. With two threads they say less than with one.** "}
+
+
+def page(rows, machine, torch_version, clock):
+    size, threads = "layer", "threads"
+    return "\n".join([
+        "# Training steps of recurrent layers", "",
+        f"`tools/bench train` on {machine}: medians of runs in turns; ratios are medians of the turns'. PyTorch {torch_version}. {CLOCK[clock]}"
+        "The network is one layer whose input is scaled by trained numbers, so that the input's gradient is needed, too, "
+        "under the mean of squared differences. All gradients agree to 1e-4. The peak is that of multiply-adds in "
+        "registers, measured between the turns with as many threads; what is \"at least\" follows from it: no program that "
+        "does the multiply-adds of the layer can have a lower ratio to the same run of the other.", "",
+        "## Forward and backward", "",
+        "*PyTorch* is its layer (`nn.LSTM`, ...); *cell* a loop over its cell (`nn.LSTMCell`, ...); *written out* rnncc's module "
+        "of the same steps as nodes, for 50 steps at most. *Unfused* is the faster of the last two.", "",
+        *table([size, threads, *(f"{title}, ms" for title in TITLES.values()), "of PyTorch", "at least", "at most", "met",
+                "of unfused", "at least", "at most", "met"], map(ratios_of, rows)), "",
+        "## Beside the peak of multiply-adds", "",
+        *table([size, threads, "GFLOP", "GFLOP/s", "peak", "part", "goal", "met"], map(peak_of, rows)), "",
+        "## The optimiser's step", "", "Adam on all weights. PyTorch's is its fused one.", "",
+        *table([size, threads, "rnncc, ms", "PyTorch, ms"], map(step_of, rows)), "",
+        "## Memory", "",
+        "*Saved* is what a backward pass reads of the forward one: the layer's input and output, the gates as activated, and "
+        "LSTM's cell states or the candidate's recurrent product in GRU. *Context* is all memory that a context works in, with "
+        "packed weights, the gates' gradients and the other layers' values; gradients of weights are beside it.", "",
+        *table([size, threads, "saved, MB", "context, MB", "ratio", "at most", "met"], map(workspace_of, rows)), ""])
