@@ -27,6 +27,10 @@ enum { GROUP = 4 };
 /* Depth after which partial sums are stored in C, so that the part of the panel in use stays in cache.
  * legal: 16..1048576 */
 enum { DEPTH_BLOCK = 2048 };
+/* Blocks of rows that a worker multiplies with all its panels before the next ones, so that few pages of A are in use;
+ * 0: all of them.
+ * legal: 0..1048576 */
+enum { ROW_BLOCKS = 0 };
 /* 1: the product is multiplied by `scale`, the addend by `addend_scale`.
  * legal: 0 1 */
 enum { SCALED = 0 };
@@ -157,6 +161,18 @@ static void panel_rows(const Gemm *g, int64_t panel, int64_t begin, int64_t end,
   } while (k < g->k);
 }
 
+/* Items first .. last of a batch, each a block of rows of a panel. */
+static void batch_share(const Gemm *g, int64_t first, int64_t last, int64_t blocks) {
+  int64_t group = ROW_BLOCKS ? ROW_BLOCKS : blocks;
+  for (int64_t row = 0; row < blocks; row += group) {
+    for (int64_t panel = first / blocks; panel * blocks < last; panel++) {
+      int64_t begin = max_i64(row, first - panel * blocks);
+      int64_t end = min_i64(min_i64(row + group, blocks), last - panel * blocks);
+      if (begin < end) panel_rows(g, panel, begin, end, blocks);
+    }
+  }
+}
+
 SIMD_FUNCTION void row_group(const Gemm *g, int64_t panel, int panels) {
   PanelRow sums[PANEL_ROWS];
   _Alignas(64) float tile[GROUP * VECTORS * LANES];
@@ -231,14 +247,11 @@ static void gemm_packed(const Team *team, const float *a, const float *b, const 
   while (item < end) {
     int64_t in_batch = all.panels * blocks, batch = item / in_batch, first = item % in_batch;
     Gemm g = at_batch(&all, batch, batch_rank, batch_dims, a_batch, b_batch);
-    int64_t last = min_i64(in_batch, first + end - item), block = first % blocks;
-    if (MIN_ROWS == 1 && m == 1) {
+    int64_t last = min_i64(in_batch, first + end - item);
+    if (MIN_ROWS == 1 && m == 1)
       single_row(&g, first, last);
-      item += last - first;
-      continue;
-    }
-    int64_t stop = min_i64(blocks, block + last - first);
-    panel_rows(&g, first / blocks, block, stop, blocks);
-    item += stop - block;
+    else
+      batch_share(&g, first, last, blocks);
+    item += last - first;
   }
 }

@@ -2,8 +2,8 @@
 /*
  * RNNGradient, GRUGradient and LSTMGradient. The steps run from the last to the first, and write the gradients of the
  * gates as rows [T * B][directions * gates * H]. Then each gradient is one product over all steps: dX = gates W, with
- * the rows as they are dW = gates' X and dR = gates' H, with the rows transposed; H has the state that each row was
- * given What nobody reads is not computed.
+ * the rows as they are; of one gate after the other dW = gates' X and dR = gates' H, with the gate's columns
+ * transposed. H has the state that each row was given. What nobody reads is not computed.
  */
 #include "kernels/recurrent/kernels.h"
 #include "kernels/recurrent/trained.h"
@@ -20,11 +20,12 @@ typedef struct GradientPlan {
   Schedule base;
   Trained layer;
   TrainedSteps steps;
-  TrainedProduct dx, dw, dr; /* dr: of all gates, or of so many as its caller says */
+  TrainedProduct dx, dw, dr; /* dw, dr: of a gate */
   int64_t turned_row;        /* floats from one column to the next */
-  Part r, w, x, h, resets;   /* packed; h and resets of one direction */
   Part gates, products;      /* rows; products: of GRU_AFTER's candidate with R */
-  Part turned, turned_products, memory, tiles;
+  Part r, memory, tiles;     /* of the steps: R packed, and what workers keep */
+  Part w;                    /* of dX: packed */
+  Part x, h, resets, turned; /* of dW and dR: packed, h and resets of one direction; columns of a gate */
   int64_t scratch_bytes;
 } GradientPlan;
 
@@ -44,27 +45,27 @@ static Part part_of(Scratch *scratch, bool needed, int64_t floats) {
 /* Columns of a matrix as whole panels. */
 static int64_t whole(int64_t columns, int vectors, int64_t lanes) { return round_up(columns, vectors * lanes); }
 
+/* The steps, dX, and the gradients of weights follow each other, and have the same memory beside the rows. */
 static void plan_scratch(const Graph *graph, const Node *node, GradientPlan *g) {
   const Trained *l = &g->layer;
   int64_t lanes = graph->config->target->lanes, H = l->hidden, units = whole(H, g->steps.unit_vectors, lanes);
   int64_t columns = l->directions * l->gates * H, rows = l->most_rows;
-  bool after = l->cell == CELL_GRU_AFTER, weights = wants_weights(node);
-  Scratch s = {0};
-  g->turned_row = round_up(rows, lanes) + lanes; /* off each other's cache sets */
-  g->r = part_of(&s, true, l->directions * l->gates * H * units);
-  g->w = part_of(&s, wants(node, GRADIENT_X), columns * whole(l->inputs, g->dx.knobs.vectors, lanes));
-  g->x = part_of(&s, wants(node, GRADIENT_W), saturating_mul(rows, whole(l->inputs, g->dw.knobs.vectors, lanes)));
-  int64_t states = saturating_mul(rows, whole(H, g->dr.knobs.vectors, lanes));
-  g->h = part_of(&s, wants(node, GRADIENT_R), states);
-  g->resets = part_of(&s, wants(node, GRADIENT_R) && l->cell == CELL_GRU_BEFORE, states);
-  g->gates = part_of(&s, true, saturating_mul(rows, columns));
-  g->products = part_of(&s, after, saturating_mul(rows, l->directions * H));
-  g->turned = part_of(&s, weights, saturating_mul(g->turned_row, columns));
-  g->turned_products = part_of(&s, weights && after, saturating_mul(g->turned_row, l->directions * H));
+  Scratch all = {0};
+  g->gates = part_of(&all, true, saturating_mul(rows, columns));
+  g->products = part_of(&all, l->cell == CELL_GRU_AFTER, saturating_mul(rows, l->directions * H));
+  Scratch steps = all, inputs = all, weights = all;
   int64_t row = 2 * (l->gates * H + lanes) + 2 * (units + lanes);
-  g->memory = part_of(&s, true, saturating_mul(l->most_batch, l->directions * row));
-  g->tiles = part_of(&s, true, saturating_mul(l->most_batch, l->directions * units));
-  g->scratch_bytes = s.bytes;
+  g->r = part_of(&steps, true, l->directions * l->gates * H * units);
+  g->memory = part_of(&steps, true, saturating_mul(l->most_batch, l->directions * row));
+  g->tiles = part_of(&steps, true, saturating_mul(l->most_batch, l->directions * units));
+  g->w = part_of(&inputs, wants(node, GRADIENT_X), columns * whole(l->inputs, g->dx.knobs.vectors, lanes));
+  g->turned_row = round_up(rows, lanes) + lanes; /* off each other's cache sets */
+  int64_t states = saturating_mul(rows, whole(H, g->dr.knobs.vectors, lanes));
+  g->x = part_of(&weights, wants(node, GRADIENT_W), saturating_mul(rows, whole(l->inputs, g->dw.knobs.vectors, lanes)));
+  g->h = part_of(&weights, wants(node, GRADIENT_R), states);
+  g->resets = part_of(&weights, wants(node, GRADIENT_R) && l->cell == CELL_GRU_BEFORE, states);
+  g->turned = part_of(&weights, wants_weights(node), saturating_mul(g->turned_row, H));
+  g->scratch_bytes = max_int(steps.bytes, max_int(inputs.bytes, weights.bytes));
 }
 
 /* Vectors of units in a panel: so that no worker has many more than another, as wide as registers allow, since a
@@ -89,11 +90,11 @@ static void plan_products(Graph *graph, GradientPlan *g) {
   const Trained *l = &g->layer;
   DimTable *dims = graph->dims;
   int64_t columns = l->directions * l->gates * l->hidden;
-  const Dim *k = dim_const(dims, columns), *own = dim_const(dims, l->gates * l->hidden);
+  const Dim *k = dim_const(dims, columns), *gate = dim_const(dims, l->hidden);
   g->dx = (TrainedProduct){gemm_knobs(graph, l->inputs, columns, l->rows), l->rows, k, l->inputs, columns, l->inputs};
   int64_t rows = dim_optimum(l->rows);
-  g->dw = (TrainedProduct){gemm_knobs(graph, l->inputs, rows, k), k, l->rows, l->inputs, 0, l->inputs};
-  g->dr = (TrainedProduct){gemm_knobs(graph, l->hidden, rows, own), own, l->rows, l->hidden, 0, l->hidden};
+  g->dw = (TrainedProduct){gemm_knobs(graph, l->inputs, rows, gate), gate, l->rows, l->inputs, 0, l->inputs};
+  g->dr = (TrainedProduct){gemm_knobs(graph, l->hidden, rows, gate), gate, l->rows, l->hidden, 0, l->hidden};
 }
 
 static void schedule(Graph *graph, Node *node) {
@@ -200,37 +201,21 @@ static void lower_steps(Program *program, const Node *node, const GradientPlan *
   call_products(call, RNNCC_F32);
 }
 
-/* Columns first .. first + count of the rows, of one direction: transposed, and summed to places of dB, -1: none. */
-static void lower_turn(Program *program, const Node *node, const GradientPlan *g, const Part *rows, const Part *turned,
-                       int64_t row, int64_t first, int64_t count, int64_t sums, int64_t same_sums) {
-  const Trained *l = &g->layer;
+/* The H columns of the rows from `first` on, transposed, and summed to places of dB, -1: none. */
+static void lower_turn(Program *program, const Node *node, const GradientPlan *g, const Part *rows, int64_t row,
+                       int64_t first, int64_t sums, int64_t same_sums) {
+  int64_t H = g->layer.hidden;
   const Value *db = node_output(node, GRADIENT_B);
   Call *call = kernel_call(program, node, kernel_spec(program, "turn_gradients"));
   give_part(call, "from", node, rows, first, 0, READ);
-  give_part(call, "to", node, turned, first * g->turned_row, count * g->turned_row, WRITE);
-  give_elements(program, call, "sums", sums < 0 ? NULL : db, sums < 0 ? 0 : sums, count, WRITE);
-  give_elements(program, call, "same_sums", same_sums < 0 ? NULL : db, same_sums < 0 ? 0 : same_sums, count, WRITE);
-  operand_dim(call, "rows", l->rows);
-  operand_integer(call, "columns", count);
+  give_part(call, "to", node, &g->turned, 0, 0, WRITE);
+  give_elements(program, call, "sums", sums < 0 ? NULL : db, sums < 0 ? 0 : sums, H, WRITE);
+  give_elements(program, call, "same_sums", same_sums < 0 ? NULL : db, same_sums < 0 ? 0 : same_sums, H, WRITE);
+  operand_dim(call, "rows", g->layer.rows);
+  operand_integer(call, "columns", H);
   operand_integer(call, "from_row", row);
   operand_integer(call, "to_row", g->turned_row);
-  call_bytes(call, 8 * (double)count, EXTENTS(l->rows));
-}
-
-/* Wb and Rb of a gate have the same gradient, but of GRU_AFTER's candidate: what is added to its product with R has the
- * product's. */
-static void lower_turns(Program *program, const Node *node, const GradientPlan *g) {
-  const Trained *l = &g->layer;
-  if (!wants_weights(node) && !wants(node, GRADIENT_B)) return;
-  int64_t H = l->hidden, own = l->gates * H, row = l->directions * own, alike = g->products.floats ? GRU_h * H : own;
-  for (int64_t d = 0; d < l->directions; d++) {
-    int64_t bias = d * 2 * own;
-    lower_turn(program, node, g, &g->gates, &g->turned, row, d * own, alike, bias, bias + own);
-    if (alike == own) continue;
-    lower_turn(program, node, g, &g->gates, &g->turned, row, d * own + alike, H, bias + alike, -1);
-    lower_turn(program, node, g, &g->products, &g->turned_products, l->directions * H, d * H, H, -1,
-               bias + own + alike);
-  }
+  call_bytes(call, 8 * (double)H, EXTENTS(g->layer.rows));
 }
 
 /* What each row had, as panels: X; the states before the rows; or a GRU_BEFORE's reset parts. */
@@ -265,31 +250,39 @@ static void lower_steps_packing(Program *program, const Node *node, const Gradie
   call_bytes(call, 8 * (double)columns, EXTENTS(l->rows));
 }
 
-/* Rows first .. of dW or dR: the transposed columns of `from` times what was packed. */
-static void lower_weights(Program *program, const Node *node, TrainedProduct product, const Part *turned,
-                          int64_t column, const Part *packed, int output, int64_t first, int64_t rows) {
-  product.m = dim_const(program->graph->dims, rows);
-  Call *call = lower_product(program, node, &product);
-  give_part(call, "a", node, turned, column * product.a_row, rows * product.a_row, READ);
+/* Rows first .. first + H of dW or dR: the transposed columns times what was packed. */
+static void lower_weights(Program *program, const Node *node, const GradientPlan *g, int output, int64_t first,
+                          const Part *packed) {
+  const TrainedProduct *product = output == GRADIENT_W ? &g->dw : &g->dr;
+  if (!wants(node, output)) return;
+  Call *call = lower_product(program, node, product);
+  give_part(call, "a", node, &g->turned, 0, 0, READ);
   give_part(call, "b", node, packed, 0, 0, READ);
-  give_elements(program, call, "c", node_output(node, output), first * product.c_row, rows * product.c_row, WRITE);
+  give_elements(program, call, "c", node_output(node, output), first * product->c_row, g->layer.hidden * product->c_row,
+                WRITE);
 }
 
-static void lower_dr(Program *program, const Node *node, const GradientPlan *g, int64_t direction) {
+/* Wb and Rb of a gate have the same gradient, but of GRU_AFTER's candidate: what is added to its product with R has the
+ * product's. */
+static void lower_gate(Program *program, const Node *node, const GradientPlan *g, int64_t direction, int gate) {
   const Trained *l = &g->layer;
-  int64_t H = l->hidden, own = l->gates * H, first = direction * own;
-  bool gru = l->cell == CELL_GRU_AFTER || l->cell == CELL_GRU_BEFORE;
-  int64_t alike = gru ? GRU_h * H : own;
-  int vectors = g->dr.knobs.vectors;
-  TrainedProduct product = g->dr;
-  if (gru) product.knobs.rows.least = 1; /* parts of the gates have other blocks */
-  lower_steps_packing(program, node, g, &g->h, vectors, INPUT_H, direction);
-  if (l->cell == CELL_GRU_BEFORE) lower_steps_packing(program, node, g, &g->resets, vectors, INPUT_R, direction);
-  lower_weights(program, node, product, &g->turned, first, &g->h, GRADIENT_R, first, alike);
-  if (l->cell == CELL_GRU_AFTER)
-    lower_weights(program, node, product, &g->turned_products, direction * H, &g->h, GRADIENT_R, first + alike, H);
-  if (l->cell == CELL_GRU_BEFORE)
-    lower_weights(program, node, product, &g->turned, first + alike, &g->resets, GRADIENT_R, first + alike, H);
+  int64_t H = l->hidden, own = l->gates * H, first = direction * own + gate * H, bias = first + direction * own;
+  bool after = l->cell == CELL_GRU_AFTER && gate == GRU_h, before = l->cell == CELL_GRU_BEFORE && gate == GRU_h;
+  lower_turn(program, node, g, &g->gates, l->directions * own, first, bias, after ? -1 : bias + own);
+  lower_weights(program, node, g, GRADIENT_W, first, &g->x);
+  if (after) lower_turn(program, node, g, &g->products, l->directions * H, direction * H, -1, bias + own);
+  lower_weights(program, node, g, GRADIENT_R, first, before ? &g->resets : &g->h);
+}
+
+static void lower_gates(Program *program, const Node *node, const GradientPlan *g) {
+  const Trained *l = &g->layer;
+  if (!wants_weights(node) && !wants(node, GRADIENT_B)) return;
+  if (g->x.floats) lower_steps_packing(program, node, g, &g->x, g->dw.knobs.vectors, INPUT_X, 0);
+  for (int64_t d = 0; d < l->directions; d++) {
+    if (g->h.floats) lower_steps_packing(program, node, g, &g->h, g->dr.knobs.vectors, INPUT_H, d);
+    if (g->resets.floats) lower_steps_packing(program, node, g, &g->resets, g->dr.knobs.vectors, INPUT_R, d);
+    for (int gate = 0; gate < l->gates; gate++) lower_gate(program, node, g, d, gate);
+  }
 }
 
 static void lower_dx(Program *program, const Node *node, const GradientPlan *g) {
@@ -320,12 +313,7 @@ static void lower_node(Program *program, Node *node) {
                 l->gates * l->hidden);
   lower_steps(program, node, g);
   if (wants(node, GRADIENT_X)) lower_dx(program, node, g);
-  lower_turns(program, node, g);
-  if (wants(node, GRADIENT_W)) {
-    lower_steps_packing(program, node, g, &g->x, g->dw.knobs.vectors, INPUT_X, 0);
-    lower_weights(program, node, g->dw, &g->turned, 0, &g->x, GRADIENT_W, 0, l->directions * l->gates * l->hidden);
-  }
-  for (int64_t d = 0; wants(node, GRADIENT_R) && d < l->directions; d++) lower_dr(program, node, g, d);
+  lower_gates(program, node, g);
   if (l->cell == CELL_LSTM && wants(node, GRADIENT_P)) lower_peepholes(program, node, g);
 }
 
