@@ -197,21 +197,7 @@ SIMD_FUNCTION void finish_panel(const Layer *l, int64_t step, int64_t panel, con
     finish_sample(l, step, panel, sample, tile + (sample - l->share.sample) * PANEL_UNITS, second, half);
 }
 
-static __attribute__((noinline)) void finish_first(const Layer *l, int64_t step, int64_t panel, const float *tile,
-                                                   bool half) {
-  if (CELL == CELL_GRU_BEFORE && half)
-    finish_panel(l, step, panel, tile, 0, true);
-  else
-    finish_panel(l, step, panel, tile, 0, false);
-}
-
-static __attribute__((noinline)) void finish_second(const Layer *l, int64_t step, int64_t panel, const float *tile,
-                                                    bool half) {
-  if (CELL == CELL_GRU_BEFORE && half)
-    finish_panel(l, step, panel, tile, 1, true);
-  else
-    finish_panel(l, step, panel, tile, 1, false);
-}
+#include "parts/trained_finish.h"
 
 /* The product of a panel, of depth 0 at the last step. half: of the candidate's gradients at this step, else of the
  * gates' at the step after it. Returns the tile. */
@@ -230,14 +216,9 @@ static const float *multiply(const Layer *l, int64_t step, int64_t panel, int64_
 static void sweep(const Layer *l, int64_t step, bool half) {
   const Share *s = &l->share;
   for (int64_t i = s->panel; i < s->panel_end; i++) {
-    bool back = step & 1;
-    int64_t panel = back ? s->panel + s->panel_end - 1 - i : i;
-    int64_t next = back ? max_i64(panel - 1, s->panel) : min_i64(panel + 1, s->panel_end - 1);
+    int64_t panel = panel_of(s, step, i), next = panel_after(s, step, panel);
     const float *tile = multiply(l, step, panel, next, half);
-    if (l->direction == 1)
-      finish_second(l, step, panel, tile, half);
-    else
-      finish_first(l, step, panel, tile, half);
+    finish(l, step, panel, tile, half);
   }
 }
 

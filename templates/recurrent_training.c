@@ -168,21 +168,7 @@ SIMD_FUNCTION void finish_panel(const Layer *l, int64_t step, int64_t panel, con
     finish_sample(l, step, panel, sample, tile + (sample - l->share.sample) * row, second, half);
 }
 
-static __attribute__((noinline)) void finish_first(const Layer *l, int64_t step, int64_t panel, const float *tile,
-                                                   bool half) {
-  if (CELL == CELL_GRU_BEFORE && half)
-    finish_panel(l, step, panel, tile, 0, true);
-  else
-    finish_panel(l, step, panel, tile, 0, false);
-}
-
-static __attribute__((noinline)) void finish_second(const Layer *l, int64_t step, int64_t panel, const float *tile,
-                                                    bool half) {
-  if (CELL == CELL_GRU_BEFORE && half)
-    finish_panel(l, step, panel, tile, 1, true);
-  else
-    finish_panel(l, step, panel, tile, 1, false);
-}
+#include "parts/trained_finish.h"
 
 /* This worker's panels, forwards on even steps and backwards on odd ones. candidate: the second half of a GRU_BEFORE
  * step. */
@@ -193,17 +179,12 @@ static void sweep(const Layer *l, int64_t step, bool candidate) {
   const float *weights = candidate ? l->candidate : l->weights;
   const float *a = (candidate ? l->reset : l->state[step & 1]) + s->sample * l->state_row;
   for (int64_t i = s->panel; i < s->panel_end; i++) {
-    bool back = step & 1;
-    int64_t panel = back ? s->panel + s->panel_end - 1 - i : i;
-    int64_t next = back ? max_i64(panel - 1, s->panel) : min_i64(panel + 1, s->panel_end - 1);
+    int64_t panel = panel_of(s, step, i), next = panel_after(s, step, panel);
     float *tile = l->tile + (panel * l->extents.batch + s->sample) * PRODUCT_VECTORS * LANES;
     multiply_panel(weights + panel * floats, weights + next * floats, depth, a, l->state_row, tile,
                    s->sample_end - s->sample, candidate);
     bool half = CELL == CELL_GRU_BEFORE && !candidate;
-    if (l->direction == 1)
-      finish_second(l, step, panel, tile, half);
-    else
-      finish_first(l, step, panel, tile, half);
+    finish(l, step, panel, tile, half);
   }
 }
 
