@@ -38,7 +38,7 @@ def parser():
                      help="cpu: the CPU time of the calling thread, for one thread on a machine that does other work, too")
     top.add_argument("--threads", type=thread_counts, default=[1, 2], metavar="N,...", help="of all (1,2)")
     top.add_argument("--turns", type=positive(int), default=9, metavar="N", help="of each (9)")
-    top.add_argument("--record", type=Path, metavar="PAGE.md", help="writes the tables there, too")
+    top.add_argument("--record", type=Path, metavar="PAGE.md", help="writes the tables there, too, after each case")
     return top
 
 
@@ -188,16 +188,21 @@ def rows_of(name, given):
             yield measured(CASES[name], threads, given, Path(folder))
 
 
+def record(rows, given):
+    from importlib.metadata import version
+    from benchmarks import machine
+    text = train_page.page(rows, f"{machine.cpu_name()}, {machine.best_isa()}", version("torch"), given.clock)
+    given.record.write_text(text)
+
+
 def run(given):
     rows = []
     for name in given.names:
         for row in rows_of(name, given):
             rows.append(row)
             print(train_page.line(row), flush=True)
-    if given.record:
-        from importlib.metadata import version
-        from benchmarks import machine
-        given.record.write_text(train_page.page(rows, f"{machine.cpu_name()}, {machine.best_isa()}", version("torch"), given.clock))
+            if given.record:
+                record(rows, given)
     return 0
 
 
