@@ -148,18 +148,11 @@ static void of_rows(const Gradient *g, Value *n, Value *inverse, bool centred, c
 /* The layer's own means and deviations are kept for it. */
 const char *of_layer_norm(const Gradient *g) {
   const Formula *f = g->f;
-  Graph *graph = f->graph;
   Node *node = g->node;
   if (!gradient_in(g) || (node->n_outputs > 1 && g->dy[1]) || (node->n_outputs > 2 && g->dy[2]))
     return "means and deviations that the loss depends on";
   Axes axes = row_axes(g);
-  Value **outputs = ARENA_ARRAY(graph->arena, Value *, 3);
-  for (int i = 0; i < node->n_outputs; i++) outputs[i] = node->outputs[i];
-  node->outputs = outputs;
-  node->n_outputs = 3;
-  for (int i = 1; i < 3; i++)
-    if (!outputs[i]) graph_set_output(node, i, graph_value(graph, node->name, node->where));
-  if (!infer_node(graph, node)) bug("a LayerNormalization has lost its shape");
+  Value **outputs = all_outputs(g, 3);
   Value *n = times(f, minus(f, node->inputs[0], outputs[1]), outputs[2]);
   of_rows(g, n, outputs[2], true, &axes);
   return NULL;
@@ -193,5 +186,15 @@ const char *of_batch_norm(const Gradient *g) {
     g->dx[1] = summed_away(f, times(f, d, normal), x->rank - 1, axes);
   }
   if (g->wanted[2]) g->dx[2] = summed_away(f, d, x->rank - 1, axes);
+  return NULL;
+}
+
+/* ---- of sequences ---- */
+
+/* The operator gives the gradient of each sample's loss, too. */
+const char *of_ctc(const Gradient *g) {
+  const Formula *f = g->f;
+  Value *d = gradient_in(g), *of_scores = all_outputs(g, 2)[1];
+  g->dx[0] = times(f, of_scores, with_axis(f, with_axis(f, d, 1), 0));
   return NULL;
 }

@@ -151,16 +151,8 @@ const char *of_max_pool(const Gradient *g) {
   Value *x = node->inputs[0];
   if (node_int(node, ATTR_storage_order)) return "a `storage_order` other than 0";
   if (x->dtype != RNNCC_F32) return "elements other than f32";
-  if (!node_output(node, 1)) {
-    Value **outputs = ARENA_ARRAY(graph->arena, Value *, 2);
-    outputs[0] = node->outputs[0];
-    node->outputs = outputs;
-    node->n_outputs = 2;
-    graph_set_output(node, 1, graph_value(graph, node->name, node->where));
-    if (!infer_node(graph, node)) bug("a MaxPool has lost its shape");
-  }
   Value *plane = extents(f, 1, (const Dim *[]){value_count_dim(graph, x, 2, x->rank)});
-  Value *places = apply2(f, OP_Mod, as_planes(f, node->outputs[1]), plane);
+  Value *places = apply2(f, OP_Mod, as_planes(f, all_outputs(g, 2)[1]), plane);
   const Dim *shape[] = {value_count_dim(graph, x, 0, 2), value_count_dim(graph, x, 2, x->rank)};
   const Attribute attributes[] = {attribute_one_of(ATTR_reduction, SCATTER_add), attribute_int(ATTR_axis, 1)};
   Value *const inputs[] = {spread_to_shape(f, number(f, x, 0), 2, shape), places, as_planes(f, gradient_in(g))};

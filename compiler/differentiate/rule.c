@@ -3,6 +3,19 @@
 #include "differentiate/rule.h"
 #include "shapes/shape.h"
 
+Value **all_outputs(const Gradient *g, int n) {
+  Graph *graph = g->f->graph;
+  Node *node = g->node;
+  Value **outputs = ARENA_ARRAY(graph->arena, Value *, n);
+  for (int i = 0; i < node->n_outputs; i++) outputs[i] = node->outputs[i];
+  node->outputs = outputs;
+  node->n_outputs = n;
+  for (int i = 0; i < n; i++)
+    if (!outputs[i]) graph_set_output(node, i, graph_value(graph, node->name, node->where));
+  if (!infer_node(graph, node)) bug("a %s has lost its shape", node->op->name);
+  return outputs;
+}
+
 Value *extents(const Formula *f, int n, const Dim *const *list) {
   int64_t constants[2 * MAX_RANK], count = n;
   int known = 0;

@@ -30,6 +30,9 @@ typedef const char *GradientRule(const Gradient *g);
 /* A rule whose node has one output. */
 static inline Value *gradient_in(const Gradient *g) { return g->dy[0]; }
 
+/* The node's outputs, its first `n`: those that it lacked are new. */
+Value **all_outputs(const Gradient *g, int n);
+
 /* A list of extents, for operators whose shapes depend on it. */
 Value *extents(const Formula *f, int n, const Dim *const *list);
 /* In that shape; any extents may be known at run time only. */

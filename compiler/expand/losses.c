@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Losses of classes: what the target's class has, weighed, summed or averaged. */
+/* Losses of classes: what the target's class has, weighed, summed or averaged; and of sequences of labels. */
 #include "expand/expansion.h"
 
 /* Over all elements. */
@@ -58,4 +58,19 @@ void expand_softmax_loss(const Formula *f, const Node *node, Value **results) {
   Value *logarithms = build_op(f, OP_LogSoftmax, 1, node->inputs, 1, 1, &axis)->outputs[0];
   results[0] = negative_log_likelihood(f, node, logarithms);
   if (node_output(node, 1)) results[1] = logarithms;
+}
+
+/* The mean is of the samples' losses, each a label. */
+void expand_ctc_loss(const Formula *f, const Node *node, Value **results) {
+  const Attribute attributes[] = {attribute_int(ATTR_blank, node_int(node, ATTR_blank)),
+                                  attribute_int(ATTR_zero_infinity, node_int(node, ATTR_zero_infinity))};
+  Value *inputs[4] = {node->inputs[0]};
+  for (int i = 1; i < 4; i++) inputs[i] = cast(f, node->inputs[i], RNNCC_I64);
+  Value *loss = build_op(f, OP_CTCLikelihood, 4, inputs, 1, 2, attributes)->outputs[0];
+  int reduction = node_word(node, ATTR_reduction);
+  if (reduction == LOSS_mean) {
+    Value *lengths = cast(f, inputs[3], loss->dtype);
+    loss = over(f, loss, apply2(f, OP_Max, lengths, number(f, loss, 1)));
+  }
+  results[0] = reduction == LOSS_none ? loss : of_all(f, reduction == LOSS_sum ? OP_ReduceSum : OP_ReduceMean, loss);
 }

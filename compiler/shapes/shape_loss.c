@@ -13,3 +13,29 @@ bool shape_loss(Graph *graph, Node *node) {
   set_shape(graph, node, 1, x->rank, x->shape);
   return set_shape(graph, node, 0, node_word(node, ATTR_reduction) == LOSS_none ? x->rank - 1 : 0, places);
 }
+
+/* Of log-probabilities [T, N, C], targets [N, S], and lengths of both, [N]. */
+static bool check_ctc(Graph *graph, Node *node) {
+  const Value *scores = node->inputs[0];
+  if (!check_rank(graph, node, 0, 3, 3) || !check_rank(graph, node, 1, 2, 2)) return false;
+  const Dim *N = scores->shape[1], *C = scores->shape[2], *targets[] = {N, node->inputs[1]->shape[1]};
+  int64_t blank = node_int(node, ATTR_blank);
+  bool good = check_shape(graph, node, 1, 2, targets, "[N, S] of the scores [T, N, C]");
+  for (int i = 2; i < 4; i++) good &= check_shape(graph, node, i, 1, &N, "[N] of the scores [T, N, C]");
+  if (blank < 0 || (dim_is_const(C) && blank >= dim_value(C)))
+    return shape_error(node, "`blank` is %lld; it must be one of the %s classes", (long long)blank, dim_text(graph, C));
+  return good;
+}
+
+bool shape_ctc_loss(Graph *graph, Node *node) {
+  if (!check_ctc(graph, node)) return false;
+  const Dim *N = node->inputs[0]->shape[1];
+  return set_shape(graph, node, 0, node_word(node, ATTR_reduction) == LOSS_none ? 1 : 0, &N);
+}
+
+bool shape_ctc_likelihood(Graph *graph, Node *node) {
+  const Value *scores = node->inputs[0];
+  if (!check_ctc(graph, node)) return false;
+  if (node_output(node, 1)) set_shape(graph, node, 1, scores->rank, scores->shape);
+  return set_shape(graph, node, 0, 1, &scores->shape[1]);
+}

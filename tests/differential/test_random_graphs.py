@@ -25,8 +25,9 @@ FOREIGN = {"aarch64-linux-gnu": 3 if long_tests() else 1, "riscv64-linux-gnu+rvv
 # Each draw is another one in each run, so a second run is not the first: tests/graphs/test_random.py. What the loops of
 # LinearAttention compute: tests/graphs/test_attention.py.
 # Of training: tests/graphs/test_gradients.py. A search whose body is a network: tests/graphs/test_beam_search.py.
+# Labels that must be classes: tests/graphs/test_ctc.py.
 LEFT_OUT = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "LinearAttention",
-            "BeamSearch"}
+            "BeamSearch", "CTCLoss", "CTCLikelihood"}
 TRAINED = ("Training", "Gradient")  # ends of names
 
 

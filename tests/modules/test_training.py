@@ -357,22 +357,6 @@ def test_layers_of_any_gate_order_and_of_fewer_outputs_are_trained(compile, tmp_
         assert all(numpy.abs(d).max() > 0 for d in trainer.gradients().values())
 
 
-def test_weights_of_whole_numbers_are_trained_behind_what_moves_them(compile, tmp_path):
-    """Lists of whole numbers may be shapes, whose elements are followed through such operators: not weights."""
-    model = Model()
-    ones, zeros = (model.constant(fill((2, 3), numpy.float32), name) for fill, name in ((numpy.ones, "ones"), (numpy.zeros, "zeros")))
-    x = model.input("x", "f32", [3, 2])
-    y = model.node("Mul", [x, model.node("Transpose", [ones], perm=[1, 0])])
-    y = model.node("Add", [y, model.node("Reshape", [zeros, model.constant(numpy.array([3, 2]))])])
-    model.output(model.node("ReduceSum", [model.node("Mul", [y, y])], keepdims=0))
-    trainer = package.load(compile(model.write(tmp_path), "--train"), threads=1).trainer()
-    assert set(trainer.names) == {"ones", "zeros"}
-    x = numpy.arange(6, dtype=numpy.float32).reshape(3, 2)
-    assert trainer(x) == (x**2).sum()
-    trainer.set_weights({"ones": numpy.full((2, 3), 2, numpy.float32), "zeros": numpy.full((2, 3), 1, numpy.float32)})
-    assert trainer(x) == ((2 * x + 1)**2).sum()
-
-
 def test_a_power_of_nothing_has_no_slope(compile, tmp_path):
     model = Model()
     w = model.constant(numpy.array([0, 2], numpy.float32), "w")
