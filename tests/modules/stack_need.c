@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* How much of its caller's stack a run takes: stack_need MODULE... prints "BYTES NETWORK" for each network. The stack
- * is painted before a run at all dims' maxima, and looked at after. */
+/* How much of its caller's stack a run takes: stack_need ROOM MODULE... prints "BYTES NETWORK" for each network. The
+ * stack is painted before a run at all dims' maxima, and looked at after. Then it runs on a stack of exactly ROOM
+ * bytes, with pages at both ends that may not be touched. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 
 #include "rnncc_loader.h"
 
@@ -52,7 +54,29 @@ static size_t bytes_touched(unsigned char *stack, void *(*function)(void *), voi
 
 static void *nothing(void *arg) { return arg; }
 
-static int measure(const rnncc_api *api, unsigned char *stack) {
+enum { GUARD = 1 << 16 };
+
+static ucontext_t caller;
+static Call *of_context;
+static void run_there(void) { run(of_context); }
+
+/* The last bytes of `room` are those of the first frames. */
+static void run_on(size_t room, Call *call) {
+  ucontext_t own;
+  size_t pages = (room + GUARD - 1) / GUARD * GUARD;
+  unsigned char *memory = mmap(NULL, pages + 2 * GUARD, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED || mprotect(memory + GUARD, pages, PROT_READ | PROT_WRITE)) exit(6);
+  getcontext(&own);
+  own.uc_stack.ss_sp = memory + GUARD; /* it grows down to the guard */
+  own.uc_stack.ss_size = room;
+  own.uc_link = &caller;
+  of_context = call;
+  makecontext(&own, run_there, 0);
+  if (swapcontext(&caller, &own)) exit(7);
+  munmap(memory, pages + 2 * GUARD);
+}
+
+static int measure(const rnncc_api *api, unsigned char *stack, size_t room) {
   Call call = {.api = api};
   rnncc_options options = {.struct_size = sizeof options, .threads = 1};
   rnncc_model *model;
@@ -63,17 +87,20 @@ static int measure(const rnncc_api *api, unsigned char *stack) {
   size_t idle = bytes_touched(stack, nothing, NULL), used = bytes_touched(stack, run, &call);
   if (call.status) fprintf(stderr, "%s: %s\n", api->info->name, api->last_error(call.context));
   printf("%zu %s\n", used > idle ? used - idle : 0, api->info->name);
+  fflush(stdout);
+  if (!call.status) run_on(room, &call);
   return call.status != RNNCC_OK;
 }
 
 int main(int argc, char **argv) {
   char error[512];
   unsigned char *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  for (int i = 1; i < argc; i++) {
+  size_t room = argc > 1 ? strtoul(argv[1], NULL, 10) : 0;
+  for (int i = 2; i < argc; i++) {
     rnncc_library library;
     if (rnncc_load(argv[i], &library, error, sizeof error)) return puts(error), 2;
     for (int k = 0; k < library.api->n_networks; k++)
-      if (measure(library.api->networks[k], stack)) return 1;
+      if (measure(library.api->networks[k], stack, room)) return 1;
   }
   return stack == MAP_FAILED;
 }

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 """What rnncc.h says of the caller's stack: 64 KiB above a call is room for any run; kernels keep their data in the arena."""
+import signal
 import subprocess
 
 import numpy
 import pytest
 
 from conftest import ROOT
+from support.hard_networks import control, convolutional, recurrent
 from support.model_builder import Model
 
 SAID = 64 << 10
@@ -32,15 +34,32 @@ def small():
     return model
 
 
-def needs(program, *modules):
-    done = subprocess.run([program, *modules], capture_output=True, text=True, check=False)
+def needs(program, *modules, room=SAID):
+    done = subprocess.run([program, str(room), *modules], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return {line.split()[1]: int(line.split()[0]) for line in done.stdout.splitlines()}
+
+
+def models(target, folder):
+    """Recurrent layers, convolutions, If and Loop; on this CPU what is shipped, hyphenate among them."""
+    for make in small, lambda: recurrent()[0], lambda: convolutional()[0], lambda: control()[0]:
+        yield make().write(folder)
+    yield from SHIPPED if target == "native" else []
 
 
 @pytest.mark.parametrize("target", ["native", "x86-64"])
 @pytest.mark.unsanitized
 def test_a_run_needs_less_of_its_callers_stack_than_is_said(target, stack_need, compile, tmp_path):
-    for model in [small().write(tmp_path), *(SHIPPED if target == "native" else [])]:
+    """And runs on a stack that has no more."""
+    for model in models(target, tmp_path):
         for network, bytes_used in needs(stack_need, compile(model, f"--target={target}", optimised=True)).items():
             assert 0 < bytes_used < SAID / 2, (network, target, bytes_used)
+
+
+@pytest.mark.unsanitized
+def test_a_smaller_stack_ends_at_its_guard(stack_need, compile, tmp_path):
+    """So the test above would see it."""
+    module = compile(small().write(tmp_path), optimised=True)
+    (need,) = needs(stack_need, module).values()
+    done = subprocess.run([stack_need, str(need // 2), module], capture_output=True, check=False)
+    assert done.returncode == -signal.SIGSEGV
