@@ -3,9 +3,11 @@
 import shutil
 import subprocess
 
+import numpy
 import pytest
 
 from conftest import ROOT, build_directory
+from support.model_builder import Model
 
 CPP = ROOT / "runtime" / "bindings" / "cpp"
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"]
@@ -24,4 +26,24 @@ def test_streams(words, tmp_path):
     second = shutil.copy(modules / "runtime_fake_module.so", tmp_path / "second.so")
     words = [tmp_path / "streams", modules / "runtime_fake_module.so", second, modules / "runtime_older_module.so"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "ok\n"), done.stdout + done.stderr
+
+
+def line_to_learn():
+    model = Model()
+    x, t = model.input("x", "f32", [8]), model.input("t", "f32", [8])
+    w, b = (model.constant(numpy.zeros(1, numpy.float32), name) for name in "wb")
+    error = model.node("Sub", [model.node("Add", [model.node("Mul", [x, w]), b]), t])
+    model.output(model.node("ReduceMean", [model.node("Mul", [error, error])], ["loss"], keepdims=0))
+    return model
+
+
+@pytest.mark.parametrize("words", [["clang++-19", "-std=c++17", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
+                                   ["g++", "-std=c++17"]], ids=["asan", "gcc"])
+def test_training(words, compile, tmp_path):
+    subprocess.run([*words, "-g", "-O1", *WARNINGS, f"-I{ROOT / 'runtime'}", f"-I{CPP}", "-pthread",
+                    ROOT / "tests" / "bindings" / "training.cc", "-ldl", "-o", tmp_path / "training"], check=True)
+    path = line_to_learn().write(tmp_path)
+    done = subprocess.run([tmp_path / "training", compile(path, "--train"), compile(path)], capture_output=True, text=True,
+                          check=False)
     assert (done.returncode, done.stdout) == (0, "ok\n"), done.stdout + done.stderr

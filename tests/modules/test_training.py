@@ -398,6 +398,13 @@ def test_the_loss_is_chosen_by_name(compile, tmp_path):
         assert numpy.allclose(trainer.gradients()["w"], due)
 
 
+def test_a_bundle_has_no_network_that_trains(rnncc, tmp_path):
+    path = two_outputs().write(tmp_path)
+    done = rnncc("bundle", f"a={path}", f"b={path}", "--train", "-o", tmp_path / "step.so")
+    assert done.returncode == 2 and "--train goes with rnncc compile and rnncc inspect, not with rnncc bundle" in done.stderr
+    assert not (tmp_path / "step.so").exists()
+
+
 def test_a_loss_needs_training(rnncc, tmp_path):
     done = rnncc(two_outputs().write(tmp_path), "--loss=one", "-o", tmp_path / "step.so")
     assert done.returncode == 2 and "--loss goes with --train" in done.stderr

@@ -343,6 +343,13 @@ public:
   const model &of() const noexcept { return model_; }
   rnncc_context *get() const noexcept { return context_.get(); }
 
+protected:
+  void check(rnncc_status status) const {
+    if (status == RNNCC_OK) return;
+    std::string why = api().last_error(context_.get());
+    throw error(status, why.empty() ? rnncc_status_name(status) : why);
+  }
+
 private:
   enum { MOST = 16 };
 
@@ -353,12 +360,6 @@ private:
 
   const rnncc_api &api() const noexcept { return model_.of().api(); }
 
-  void check(rnncc_status status) const {
-    if (status == RNNCC_OK) return;
-    std::string why = api().last_error(context_.get());
-    throw error(status, why.empty() ? rnncc_status_name(status) : why);
-  }
-
   template <class T> int state(const std::string &name) const {
     int index = model_.of().state(name);
     if (rnncc_state_at(&model_.of().info(), index)->tensor->dtype != dtype_of<T>::value)
@@ -368,6 +369,71 @@ private:
 
   model model_;
   std::unique_ptr<rnncc_context, Destroy> context_{nullptr, Destroy{model_}};
+};
+
+// How a step changes weights, with PyTorch's defaults; its other fields may be set.
+inline rnncc_optimizer optimizer(rnncc_rule rule, float learning_rate) {
+  rnncc_optimizer result{};
+  result.struct_size = sizeof result;
+  result.rule = rule;
+  result.learning_rate = learning_rate;
+  result.beta1 = 0.9f;
+  result.beta2 = 0.999f;
+  result.epsilon = 1e-8f;
+  result.weight_decay = rule == RNNCC_ADAMW ? 0.01f : 0;
+  return result;
+}
+
+// A context of a module of `rnncc --train`, which also computes gradients and changes the model's weights by them. What
+// run() was given must stay until backward() has returned. step() and set() must not run at the same time as anything
+// else of the model.
+class trainer : public context {
+public:
+  explicit trainer(const model &of) : context(of), training_(of.of().api().training) {
+    if (!training_)
+      throw error(RNNCC_ERROR_UNSUPPORTED,
+                  std::string(of.of().info().name) + ": expected a module that `rnncc --train` made");
+  }
+
+  const rnncc_training_info &training() const noexcept { return *training_->info; }
+
+  void backward() { check(training_->backward(get())); }
+  void step(const rnncc_optimizer &by) { check(training_->step(get(), &by)); }
+  void reset_optimizer() noexcept { training_->optimizer_reset(of().get()); }
+
+  // Of all gradients together.
+  double gradient_norm() {
+    double norm = 0;
+    check(training_->gradient_norm(get(), &norm));
+    return norm;
+  }
+
+  // Copies the gradient of the last backward() for a weight; a weight. `count` is that of its elements.
+  void gradient(const char *name, float *data, std::size_t count) {
+    check(training_->gradient(get(), name, data, count * sizeof(float)));
+  }
+  void get_weight(const char *name, float *data, std::size_t count) const {
+    require(training_->weights_get(of().get(), name, data, count * sizeof(float)), name);
+  }
+  void set_weight(const char *name, const float *data, std::size_t count) {
+    require(training_->weights_set(of().get(), name, data, count * sizeof(float)), name);
+  }
+
+  // What the next runs draw, Dropout's masks, is that of the seed.
+  void seed(std::uint64_t seed) {
+    if (!RNNCC_HAS(training_, seed))
+      throw error(RNNCC_ERROR_UNSUPPORTED, "seed: the module is of an older rnncc, which had none");
+    check(training_->seed(get(), seed));
+  }
+
+private:
+  // Of the model, which keeps no message.
+  static void require(rnncc_status status, const char *of_what) {
+    if (status != RNNCC_OK)
+      throw error(status, std::string(of_what ? of_what : "") + ": no such weight, or not of this size");
+  }
+
+  const rnncc_training *training_;
 };
 
 } // namespace rnncc

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+// A network is trained from C++: y = w x + b learns 3 x - 1. The module has x [8], t [8], weights w [1] and b [1].
+#include <cmath>
+#include <cstdio>
+
+#include "rnncc.hpp"
+
+static int failures;
+
+#define EXPECT(it)                                                                                                     \
+  do {                                                                                                                 \
+    if (!(it)) std::printf("line %d: %s\n", __LINE__, #it), failures++;                                                \
+  } while (0)
+
+template <class F> static rnncc_status status_of(const F &function) {
+  try {
+    function();
+  } catch (const rnncc::error &it) {
+    return it.status();
+  }
+  return RNNCC_OK;
+}
+
+static float loss_of(rnncc::trainer &trainer, const float *x, const float *t) {
+  float loss = 0;
+  trainer.run({rnncc::input(x, {8}), rnncc::input(t, {8})}, {rnncc::output(&loss, 1)});
+  return loss;
+}
+
+int main(int, char **argv) {
+  rnncc::model model{rnncc::library(argv[1])};
+  rnncc::trainer trainer(model);
+  float x[8], t[8], w = 0, b = 0, gradient[2], nothing = std::nanf("");
+  for (int i = 0; i < 8; i++) x[i] = static_cast<float>(i) / 4, t[i] = 3 * x[i] - 1;
+  EXPECT(trainer.training().n_parameters == 2 && trainer.training().loss == 0);
+
+  // The gradient of the mean of (w x + b - t)^2.
+  trainer.set_weight("w", &w, 1);
+  trainer.set_weight("b", &b, 1);
+  EXPECT(status_of([&] { trainer.backward(); }) == RNNCC_ERROR_ARGUMENT);
+  float first = loss_of(trainer, x, t), due_w = 0, due_b = 0;
+  trainer.backward();
+  trainer.gradient("w", &gradient[0], 1);
+  trainer.gradient("b", &gradient[1], 1);
+  for (int i = 0; i < 8; i++) due_w -= 2 * t[i] * x[i] / 8, due_b -= 2 * t[i] / 8;
+  EXPECT(std::fabs(gradient[0] - due_w) < 1e-5f && std::fabs(gradient[1] - due_b) < 1e-5f);
+  EXPECT(std::fabs(trainer.gradient_norm() - std::hypot(due_w, due_b)) < 1e-5);
+
+  rnncc_optimizer adam = rnncc::optimizer(RNNCC_ADAM, 0.1f);
+  trainer.step(adam);
+  trainer.get_weight("w", &w, 1);
+  EXPECT(std::fabs(w - 0.1f) < 1e-5f); // Adam's first step is the rate, against the gradient's sign
+  trainer.reset_optimizer();
+  trainer.seed(7); // it draws nothing
+  for (int step = 0; step < 300; step++) {
+    loss_of(trainer, x, t);
+    trainer.backward();
+    trainer.step(adam);
+  }
+  rnncc::trainer other(model); // weights are the model's
+  EXPECT(loss_of(other, x, t) < 1e-3f && first > 1);
+  trainer.get_weight("w", &w, 1);
+  trainer.get_weight("b", &b, 1);
+  EXPECT(std::fabs(w - 3) < 0.1f && std::fabs(b + 1) < 0.1f);
+
+  // What is refused leaves the weights.
+  EXPECT(status_of([&] { trainer.get_weight("v", &w, 1); }) == RNNCC_ERROR_ARGUMENT);
+  EXPECT(status_of([&] { trainer.set_weight("w", &w, 2); }) == RNNCC_ERROR_SIZE);
+  EXPECT(status_of([&] { trainer.step(adam); }) == RNNCC_ERROR_ARGUMENT);
+  float bad[8] = {nothing}, after = 0;
+  loss_of(trainer, bad, t);
+  trainer.backward();
+  EXPECT(status_of([&] { trainer.step(adam); }) == RNNCC_ERROR_VALUE);
+  trainer.get_weight("w", &after, 1);
+  EXPECT(after == w);
+
+  rnncc::model plain{rnncc::library(argv[2])};
+  EXPECT(status_of([&] { rnncc::trainer none(plain); }) == RNNCC_ERROR_UNSUPPORTED);
+  if (!failures) std::printf("ok\n");
+  return failures != 0;
+}

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: MIT
+"""BatchNormalization in training: its running statistics are weights that step() changes, and nothing else does."""
+import numpy
+import pytest
+
+from support.bodies import Body
+from support.model_builder import Model
+from support.module import rnncc as package
+
+MOMENTUM, CHANNELS, SHAPE = 0.75, 3, (5, 3, 4)
+
+
+def network(mode=1, twice=False):
+    rng, model = numpy.random.default_rng(8), Model()
+    x = model.input("x", "f32", SHAPE)
+    scale, bias, mean, variance = (model.constant(rng.uniform(0.5, 2, CHANNELS).astype(numpy.float32), name)
+                                   for name in ("scale", "bias", "mean", "variance"))
+    for k in range(1 + twice):
+        outputs = [f"y{k}", f"mean{k}", f"variance{k}"] if mode else [f"y{k}"]
+        model.node("BatchNormalization", [x, scale, bias, mean, variance], outputs, momentum=MOMENTUM, training_mode=mode)
+        x = outputs[0]
+    model.output(model.node("ReduceMean", [model.node("Tanh", [x])], ["loss"], keepdims=0))
+    return model
+
+
+def batch(seed=0):
+    return numpy.random.default_rng(seed).normal(1, 2, SHAPE).astype(numpy.float32)
+
+
+def train(trainer, x):
+    trainer(x)
+    trainer.backward()
+    trainer.step("sgd", 0.1)
+
+
+def statistics(trainer):
+    return {name: array for name, array in trainer.weights().items() if name in ("mean", "variance")}
+
+
+def same(a, b):
+    return a.keys() == b.keys() and all((a[name] == b[name]).all() for name in a)
+
+
+def test_a_step_takes_the_statistics_of_its_run_and_a_run_alone_does_not(compile, tmp_path):
+    """A mean of 20 numbers in f32."""
+    trainer = package.load(compile(network().write(tmp_path), "--train"), threads=2, share_all=True).trainer()
+    assert set(trainer.names) == {"scale", "bias"}
+    due = statistics(trainer)
+    trainer(batch(7))
+    trainer.backward()
+    assert same(statistics(trainer), due)
+    for seed in range(3):
+        x = batch(seed).astype(float)
+        train(trainer, batch(seed))
+        now = {"mean": x.mean((0, 2)), "variance": x.var((0, 2))}
+        due = {name: MOMENTUM * due[name] + (1 - MOMENTUM) * now[name] for name in due}
+        for name, array in statistics(trainer).items():
+            assert numpy.abs(array - due[name]).max() < 2.0**-20 * numpy.abs(due[name]).max(), name
+
+
+def test_they_are_set_by_name_and_have_no_gradient(compile, tmp_path):
+    trainer = package.load(compile(network().write(tmp_path), "--train"), threads=1).trainer()
+    zeros = {name: numpy.zeros(CHANNELS, numpy.float32) for name in ("mean", "variance")}
+    trainer.set_weights(zeros)
+    assert same(statistics(trainer), zeros)
+    trainer(batch())
+    trainer.backward()
+    assert trainer.gradients().keys() == {"scale", "bias"}
+    norm = numpy.sqrt(sum((g.astype(float)**2).sum() for g in trainer.gradients().values()))
+    assert abs(trainer.gradient_norm() - norm) < 1e-6 * norm
+
+
+def test_a_step_that_is_refused_leaves_them(compile, tmp_path):
+    trainer = package.load(compile(network().write(tmp_path), "--train"), threads=1).trainer()
+    before, x = trainer.weights(), batch()
+    x[1, 2, 3] = numpy.nan
+    trainer(x)
+    trainer.backward()
+    with pytest.raises(package.DataError, match="gradient of 'scale' has a number that is not finite"):
+        trainer.step("adam", 0.1)
+    assert same(trainer.weights(), before)
+
+
+def test_a_statistic_that_is_not_finite_is_named(compile, tmp_path):
+    """Squares beyond f32, of a channel whose results are finite all the same."""
+    trainer = package.load(compile(network().write(tmp_path), "--train"), threads=1).trainer()
+    before, x = trainer.weights(), batch()
+    trainer(x * numpy.float32(1e30))
+    trainer.backward()
+    with pytest.raises(package.DataError, match="of '(scale|variance)' has a number that is not finite"):
+        trainer.step("sgd", 0.1)
+    assert same(trainer.weights(), before)
+
+
+def test_what_a_pattern_leaves_out_stays(compile, tmp_path):
+    trainer = package.load(compile(network().write(tmp_path), "--train=*,!variance"), threads=1).trainer()
+    assert trainer.weights().keys() == {"scale", "bias", "mean"}
+    before = trainer.weights()["mean"]
+    train(trainer, batch())
+    assert (trainer.weights()["mean"] != before).all()
+
+
+def test_by_the_statistics_of_the_model_they_are_constants(compile, tmp_path):
+    trainer = package.load(compile(network(0).write(tmp_path), "--train"), threads=1).trainer()
+    assert trainer.weights().keys() == {"scale", "bias"}
+    train(trainer, batch())
+
+
+def test_results_have_the_same_bits_on_any_number_of_threads(compile, tmp_path):
+    module, seen = compile(network().write(tmp_path), "--train"), set()
+    for threads in (1, 2, 8):
+        trainer = package.load(module, threads=threads, share_all=True).trainer()
+        for seed in range(3):
+            train(trainer, batch(seed))
+        seen.add(b"".join(array.tobytes() for array in trainer.weights().values()))
+    assert len(seen) == 1
+
+
+def test_statistics_of_two_nodes_are_refused(rnncc, tmp_path):
+    done = rnncc(network(twice=True).write(tmp_path), "--train", "-o", tmp_path / "m.so")
+    assert done.returncode == 3 and "`mean` is the running statistic of two nodes" in done.stderr, done.stderr
+    assert "`variance` is the running statistic" in done.stderr
+
+
+def in_a_branch():
+    """Both branches read statistics."""
+    model = network()
+    body = Body(model)
+    body.output(body.node("Add", ["mean", "mean"]))
+    model.output(model.node("If", [model.input("c", "bool", [])], then_branch=body, else_branch=body_of(model)))
+    return model
+
+
+def body_of(model):
+    body = Body(model)
+    return body.output(body.node("Neg", ["variance"]))
+
+
+def test_statistics_that_a_body_reads_are_refused(rnncc, tmp_path):
+    done = rnncc(in_a_branch().write(tmp_path), "--train", "--loss=loss", "-o", tmp_path / "m.so")
+    assert done.returncode == 3 and "If, reads the weight `mean`, and would not see it change" in done.stderr, done.stderr
