@@ -222,6 +222,25 @@ static const char *take_dump(void *into, const char *value) {
   return options->dump_after ? NULL : arena_format(options->arena, "a step: %s", steps_near(options->arena, value));
 }
 
+static const char without_words[] =
+    "join_layers fuse_attention products_by_vectors fuse_epilogue fuse_chains fuse_reductions";
+
+static bool may_be_left_out(const char *step) {
+  size_t length = strlen(step);
+  for (const char *word = without_words; *word; word += strcspn(word, " "), word += strspn(word, " "))
+    if (strcspn(word, " ") == length && !strncmp(word, step, length)) return true;
+  return false;
+}
+
+static const char *take_without(void *into, const char *value) {
+  Options *options = into;
+  for (const char *word = strtok(arena_string(options->arena, value), ","); word; word = strtok(NULL, ",")) {
+    if (!may_be_left_out(word)) return without_words;
+    *LIST_APPEND(options->arena, options->without, options->n_without) = step_find(word);
+  }
+  return options->n_without ? NULL : without_words;
+}
+
 static const char *take_color(void *into, const char *value) {
   static const char *const whens[] = {"never", "always", "auto"};
   (void)into;

@@ -83,19 +83,21 @@ typedef struct Options {
   PrecisionRules precision;
   Training training;
   LayoutSearch layout_search;
-  bool no_winograd;           /* convolutions are computed as they are defined */
-  uint64_t seed;              /* of random numbers */
-  bool tune_conv, tune_rnn;   /* tune: convolutions, recurrent layers */
-  int trials;                 /* tune: of a convolution; 0: as the tuner has it */
-  bool exhaustive;            /* tune: all schedules of a convolution */
-  int shard, shards;          /* tune: the K-th of N shares of the tasks, from 1 */
-  double budget_seconds;      /* tune: for building and measuring; --calibrate: for measuring */
-  QuantiseOptions quantise;   /* quantize: without its output and threads, which are below */
-  bool no_bias_correction;    /* quantize */
-  const char *runner;         /* tune: shell command that measures; NULL: rnnrun, on this machine */
-  const char *schedules;      /* a file of schedule records besides rnncc's own, or "none"; NULL: not given */
-  const char *runtime;        /* object file of the runtime that the tuner has built; NULL: none */
-  const char *dump_after;     /* a step's name, NULL: none */
+  bool no_winograd;         /* convolutions are computed as they are defined */
+  uint64_t seed;            /* of random numbers */
+  bool tune_conv, tune_rnn; /* tune: convolutions, recurrent layers */
+  int trials;               /* tune: of a convolution; 0: as the tuner has it */
+  bool exhaustive;          /* tune: all schedules of a convolution */
+  int shard, shards;        /* tune: the K-th of N shares of the tasks, from 1 */
+  double budget_seconds;    /* tune: for building and measuring; --calibrate: for measuring */
+  QuantiseOptions quantise; /* quantize: without its output and threads, which are below */
+  bool no_bias_correction;  /* quantize */
+  const char *runner;       /* tune: shell command that measures; NULL: rnnrun, on this machine */
+  const char *schedules;    /* a file of schedule records besides rnncc's own, or "none"; NULL: not given */
+  const char *runtime;      /* object file of the runtime that the tuner has built; NULL: none */
+  const char *dump_after;   /* a step's name, NULL: none */
+  int n_without;
+  const char **without;       /* steps to leave out, by their names of step_find() */
   const char *depfile;        /* where to write what the output depends on, NULL: nowhere */
   const char *memory_picture; /* where to draw the memory plan, NULL: nowhere */
   const char *html;           /* inspect: where to write a page, NULL: nowhere */

@@ -279,9 +279,16 @@ Compilation *compilation_new(const Options *options, Arena *arena) {
   return c;
 }
 
+static bool is_left_out(const Options *options, const Step *step) {
+  for (int i = 0; i < options->n_without; i++)
+    if (!strcmp(options->without[i], step->name)) return true;
+  return false;
+}
+
 void run_steps(Compilation *c, StepName last) {
   for (; c->next <= last; c->next++) {
     const Step *step = &steps[c->next];
+    if (is_left_out(c->options, step)) continue;
     bool dumped = c->options->dump_after && !strcmp(c->options->dump_after, step->name);
     for (int i = 0; i < c->n_branches + c->n_derivations; i++) run_step(c, &c->branches[i], step);
     for (int i = 0; dumped && i < c->n_branches + c->n_derivations; i++) dump(c, &c->branches[i]);

@@ -112,6 +112,17 @@ def test_products_whose_numbers_are_kept_small_or_can_change_stay_products(rnncc
         assert "MatMul" in nodes_after(rnncc, tmp_path, net, *options)
 
 
+def test_steps_can_be_left_out(rnncc, tmp_path):
+    net = Network()
+    net.finish("ReduceSum", net.node("MatMul", [net.fed(9, 40), net.known(40, 1)]))
+    net.finish("ReduceL1", net.node("Sub", [net.fed(9, 40), net.fed(40)]), net.axes(1))
+    ops = nodes_after(rnncc, tmp_path, net, "--without=products_by_vectors,fuse_reductions", step="choose_layouts")
+    assert ops == ["MatMul", "ReduceSum", "Sub", "ReduceL1"]
+    for steps in ("lower", "fuse_reductions,", "fuse", ""):
+        done = rnncc("inspect", net.write(tmp_path), f"--without={steps}")
+        assert (done.returncode, "join_layers" in done.stderr) == ((0, False) if steps == "fuse_reductions," else (2, True))
+
+
 # Reductions
 
 

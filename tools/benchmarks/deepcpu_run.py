@@ -6,7 +6,6 @@ import os
 import statistics
 import sys
 import tempfile
-import time
 from collections import namedtuple
 from pathlib import Path
 
@@ -65,53 +64,15 @@ class ReaderJob:
                 raise Missing(f"{who} computes something else in {self.name} than rnncc")
 
 
-class TorchRunner:
-    """The PyTorch program of the same network, called from Python."""
-    name = "PyTorch"
-
-    def __init__(self, job, threads):
-        import torch
-        from networks.readers_torch import torch_reader
-        self.torch, self.threads, self.module = torch, threads, torch_reader(job.name, job.net)
-        self.inputs, self.output_names = [torch.from_numpy(array) for array in job.feeds.values()], list(job.outputs)
-
-    def times(self, runs):
-        self.torch.set_num_threads(self.threads)
-        seconds = []
-        with self.torch.inference_mode():
-            for _ in range(runs):
-                began = time.perf_counter()
-                self.module(*self.inputs)
-                seconds.append(time.perf_counter() - began)
-        return seconds
-
-    def run(self):
-        with self.torch.inference_mode():
-            results = self.module(*self.inputs)
-        results = results if isinstance(results, tuple) else (results,)
-        return {name: part.numpy() for name, part in zip(self.output_names, results, strict=True)}
-
-    def close(self):
-        pass
-
-
 def opened(job, given):
     """Runners by name, rnncc's first."""
     from benchmarks.contestants import OnnxRuntime, OpenVino, Rnncc
+    from benchmarks.torch_runner import TorchRunner
+    from networks.readers_torch import torch_reader
     makers = {"onnxruntime": lambda: OnnxRuntime().open(job, given.threads),
-              "openvino": lambda: OpenVino().open(job, given.threads), "torch": lambda: TorchRunner(job, given.threads)}
+              "openvino": lambda: OpenVino().open(job, given.threads), "torch": lambda: TorchRunner(torch_reader(job.name, job.net), job, given.threads)}
     return {"rnncc": Rnncc().open(job, given.threads),
             **{peer: makers[peer]() for peer in PEERS["deepcpu"] if peer not in given.without}}
-
-
-def rounds_of(runners, given):
-    """Milliseconds of a round by name, round after round; each begins with another."""
-    from benchmarks.measure import PEER_PAUSE, Turn
-    turns = {name: Turn(runner, PEER_PAUSE) for name, runner in runners.items()}
-    for number in range(given.turns):
-        for turn in list(turns.values())[::1 if number % 2 else -1]:
-            turn.take()
-    return {name: [1e3 * statistics.median(part) for part in turn.seconds] for name, turn in turns.items()}
 
 
 def times_by_layer(job, threads):
@@ -125,18 +86,19 @@ def times_by_layer(job, threads):
 
 
 def measured(name, given):
+    from benchmarks.turns import rounds_of
     with tempfile.TemporaryDirectory() as folder:
         job = ReaderJob(name, Path(folder), given.threads)
         runners = opened(job, given)
         for who, runner in runners.items():
             job.check(who, runner.run())
-        rounds = rounds_of(runners, given)
+        rounds = rounds_of(runners, given.turns)
         for runner in runners.values():
             runner.close()
         layers = times_by_layer(job, given.threads)
     ratios = {peer: statistics.median(own / other for own, other in zip(rounds["rnncc"], each))
               for peer, each in rounds.items() if peer != "rnncc"}
-    return Row(name, {who: statistics.median(each) for who, each in rounds.items()}, ratios, layers)
+    return Row(name, {who: 1e3 * statistics.median(each) for who, each in rounds.items()}, ratios, layers)
 
 
 # The page

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+"""tools/bench blocks: its command line, its blocks and its page."""
+import subprocess
+import sys
+
+import numpy
+import pytest
+from conftest import ROOT
+
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "models")]
+
+from benchmarks import blocks_run  # noqa: E402
+
+
+def bench(*words):
+    return subprocess.run([ROOT / "tools" / "bench", "blocks", *words], capture_output=True, text=True, timeout=60)
+
+
+def test_the_blocks_are_listed():
+    assert bench("--list").stdout.split() == [*blocks_run.CASES]
+    assert bench("--list", "additive*").stdout.split() == ["additive_step", "additive_text"]
+
+
+@pytest.mark.parametrize("words, told", [(["heads"], "heads"), (["--without", "openvino"], "openvino"), (["--threads", "0"], "0")])
+def test_what_is_not_there_is_refused(words, told):
+    done = bench(*words)
+    assert done.returncode == 2 and told in done.stderr and "Traceback" not in done.stderr
+
+
+def test_the_page_compares_with_the_unfused_graph_and_peers():
+    times = {"rnncc": 3.0, "unfused": 6.0, "onnxruntime": 12.0}
+    page = blocks_run.page([blocks_run.Row("attention_sum", times, {"unfused": 0.5, "onnxruntime": 0.25})], 1, "a machine", {"ONNX Runtime": "1"})
+    assert "10 candidates | 3.00 | 6.00 | 12.00 | 0.50 | 0.25 |" in page and "a machine, 1 threads" in page
+    assert f"--without={blocks_run.STEPS}" in page
+
+
+def test_a_block_is_the_same_with_and_without_the_steps(compile, tmp_path):
+    """Of a block that needs no PyTorch."""
+    from support.module import Module
+    net = blocks_run.Network("attention_sum")
+    output = blocks_run.CASES["attention_sum"].build(net)[0]
+    net.model.output(output)
+    path, found = net.model.write(tmp_path), []
+    for options in ([], [f"--without={blocks_run.STEPS}"]):
+        with Module(compile(path, *options)) as module, module.context(1) as context:
+            found.append(context.run(net.feeds)[output].copy())
+    assert numpy.allclose(*found, rtol=0, atol=1e-5) and found[0].any()
