@@ -156,7 +156,7 @@ def test_rnncc_says_what_was_expected(rnncc, tmp_path, line, told):
     ("run", "run: expected one MODULE.so, found none"),
     ("run a.so b.so", 'run: expected one MODULE.so, found a second: "b.so"'),
     ("measure m", 'measure: expected no MODULE.so, found "m"'),
-    ("run m --wings", "unknown option --wings; expected --network, --input, --output, --dim, --threads, --steps or --help"),
+    ("run m --wings", "unknown option --wings; expected --network, --input, --output, --dim, --threads, --weights, --steps or --help"),
     ("run m --runs 3", "--runs goes with rnnrun bench and rnnrun profile, not with rnnrun run"),
     ("run m --input", "--input: expected NAME=FILL, found nothing"),
     ("run m --input x", '--input: expected NAME=VALUE, found "x"'),

@@ -36,6 +36,7 @@ typedef struct Arguments {
   int samples;               /* --samples: 0: not given */
   double max_error, min_snr; /* --max-error, --min-snr; negative: not given */
   double signal_ms;          /* --signal-ms: what one run covers, 0: not given */
+  const char *weights;       /* --weights: a file of them, NULL: not given */
   const char *trace, *html;  /* --trace, --html: files to write, NULL: none */
   bool json;
 } Arguments;

@@ -58,6 +58,7 @@ static Result measure(const Arguments *arguments, int threads) {
   uint64_t start = now_ns();
   Session session = load_module(arguments->module, arguments->network);
   session_start(&session, threads);
+  set_weights(&session, arguments->weights);
   session_check(&session, session.api->warmup(session.context), "warmup");
   result.load_us = microseconds(start, now_ns());
 

@@ -85,6 +85,7 @@ int profile_verb(const Arguments *arguments) {
   Counters counters = {0};
   if (page) counters = counters_open();
   session_start(&session, one_thread_count(arguments));
+  set_weights(&session, arguments->weights);
   session_check(&session, session.api->warmup(session.context), "warmup");
   session_run(&session, inputs, outputs);
 

@@ -33,6 +33,7 @@ int run_verb(const Arguments *arguments) {
   rnncc_tensor *inputs = make_inputs(info, arguments, NULL), *outputs = make_outputs(info);
 
   session_start(&session, one_thread_count(arguments));
+  set_weights(&session, arguments->weights);
   for (int64_t step = 0; step < arguments->steps; step++) session_run(&session, inputs, outputs);
 
   write_outputs(info, arguments, outputs);

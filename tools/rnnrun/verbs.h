@@ -13,4 +13,8 @@
  * the module has only one. */
 Session load_module(const char *path, const char *network);
 
+/* Sets the model's weights to those of a safetensors file; NULL: none. Fails if a name, a type or a shape does not fit.
+ */
+void set_weights(const Session *session, const char *path);
+
 #endif

@@ -138,6 +138,7 @@ int verify_reference(const Arguments *arguments) {
   check_pair(&session, &reference);
   session.check_weights = reference.check_weights = 1;
   session_start(&session, one_thread_count(arguments));
+  set_weights(&session, arguments->weights);
   session_start(&reference, one_thread_count(arguments));
   Samples samples = samples_of(arguments);
   Accuracy *accuracies = allocate(sizeof *accuracies * (size_t)info->n_outputs);
