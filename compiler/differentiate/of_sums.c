@@ -2,6 +2,7 @@
 /* Gradients of reductions, and of what normalises by them. */
 #include "differentiate/rule.h"
 #include "ir/op.h"
+#include "ir/tensor.h"
 #include "shapes/shape.h"
 
 /* ---- reductions ---- */
@@ -110,12 +111,37 @@ const char *of_softmax(const Gradient *g) {
   return NULL;
 }
 
-/* d - exp(y) sum(d). */
+static bool is_zero(const Value *value) {
+  double x = 1;
+  if (is_op(value->producer, OP_Expand)) value = value->producer->inputs[0];
+  return value_number(value, &x) && x == 0;
+}
+
+/* d as zeros to which elements were added, some of each row along that axis: what a loss that reads the labels' classes
+ * alone hands back. NULL: it is none. */
+static const Node *scattered_in_rows(const Value *d, int axis) {
+  const Node *node = d->producer;
+  if (!is_op(node, OP_ScatterElements) || node_word(node, ATTR_reduction) != SCATTER_add) return NULL;
+  const Value *some = node->inputs[2];
+  for (int k = 0; k < d->rank; k++)
+    if (k != axis && !same_dim(some->shape[k], d->shape[k])) return NULL;
+  return normal_axis(node_int(node, ATTR_axis), d->rank) == axis && is_zero(node->inputs[0]) ? node : NULL;
+}
+
+/* d - exp(y) sum(d). Where d is zeros but for few elements, their sum is that of the row, and they are added to the
+ * rest: no rows of zeros are written and read. */
 const char *of_log_softmax(const Gradient *g) {
   const Formula *f = g->f;
   Value *y = g->node->outputs[0], *d = gradient_in(g);
   Axes axes = softmax_axis(g);
-  g->dx[0] = minus(f, d, times(f, apply(f, OP_Exp, y), summed(f, d, &axes)));
+  const Node *few = axes.n ? scattered_in_rows(d, (int)axes.list[0]) : NULL;
+  if (!few) {
+    g->dx[0] = minus(f, d, times(f, apply(f, OP_Exp, y), summed(f, d, &axes)));
+    return NULL;
+  }
+  Value *rest = times(f, apply(f, OP_Exp, y), apply(f, OP_Neg, summed(f, few->inputs[2], &axes)));
+  Value *const inputs[] = {rest, few->inputs[1], few->inputs[2]};
+  g->dx[0] = build_op(f, OP_ScatterElements, 3, inputs, 1, few->n_attributes, few->attributes)->outputs[0];
   return NULL;
 }
 

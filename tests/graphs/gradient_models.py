@@ -147,6 +147,16 @@ for shape in ((7, 3), (2, 3, 4), (2, 3, 2, 3), (2, 2, 2, 3, 2)):
         lambda b, shape=shape: batch_norm(b, shape, epsilon=1e-3, momentum=0.7, training_mode=1))
 
 
+# ---- some of each row, as losses pick them ----
+
+PICKED = [[0, 2, 2], [4, 4, 4], [1, 0, 3], [2, 3, 1]]
+
+case((4, 3), "picked_of_rows")(lambda b: b.node(
+    "GatherElements", b.node("LogSoftmax", b.weight(4, 5), axis=1), b.integers(PICKED), axis=1))
+case((4, 3), "picked_along_another_axis")(lambda b: b.node(
+    "GatherElements", b.node("LogSoftmax", b.weight(5, 3), axis=1), b.integers(PICKED), axis=0))
+
+
 # ---- products ----
 
 for turn_a in (0, 1):

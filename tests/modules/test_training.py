@@ -398,6 +398,19 @@ def test_the_loss_is_chosen_by_name(compile, tmp_path):
         assert numpy.allclose(trainer.gradients()["w"], due)
 
 
+def test_the_gradient_of_cross_entropy_has_no_rows_of_zeros(rnncc, tmp_path):
+    """What the labels' classes hand back is added to what all classes do: neither zeros of each class nor a sum of them."""
+    model = Model()
+    x, labels = model.input("x", "f32", [50, 8]), model.input("labels", "i64", [50])
+    scores = model.node("MatMul", [x, model.constant(numpy.ones((8, 3000), numpy.float32), "w")])
+    model.output(model.node("SoftmaxCrossEntropyLoss", [scores, labels]))
+    done = rnncc("inspect", "--train", model.write(tmp_path))
+    steps = [line.split() for line in done.stdout[done.stdout.index("step node"):].splitlines()]
+    of_loss = [words[2] for words in steps if words[1] == "n1"]
+    assert of_loss.count("ScatterElements") == 2 and of_loss.count("LogSoftmax") == 1, done.stdout
+    assert not {"Expand", "ReduceSum", "Exp", "Sub"} & set(of_loss), done.stdout
+
+
 def test_a_bundle_has_no_network_that_trains(rnncc, tmp_path):
     path = two_outputs().write(tmp_path)
     done = rnncc("bundle", f"a={path}", f"b={path}", "--train", "-o", tmp_path / "step.so")
