@@ -356,11 +356,32 @@ static void take_parameters(Pass *pass) {
   take_statistics(pass);
 }
 
+/* ---- copies ---- */
+
+static Value *first_of(Value *const *values, Value *value) {
+  if (!value->is_weight || !value->data) return value;
+  while ((*values)->data != value->data || !(*values)->is_weight || strcmp((*values)->name, value->name) != 0) values++;
+  return *values;
+}
+
+/* A loop that was unrolled has a copy of each constant for each turn: of copies of a weight one stays. */
+static void join_copies(Graph *graph) {
+  Value **first = ARENA_ARRAY(graph->arena, Value *, graph->n_values);
+  for (int i = 0; i < graph->n_values; i++) first[i] = first_of(graph->values, graph->values[i]);
+  for (int n = 0; n < graph->n_nodes; n++)
+    for (int i = 0; i < graph->nodes[n]->n_inputs; i++)
+      if (graph->nodes[n]->inputs[i]) graph->nodes[n]->inputs[i] = first[graph->nodes[n]->inputs[i]->id];
+  for (int i = 0; i < graph->n_outputs; i++) graph->outputs[i] = first[graph->outputs[i]->id];
+  for (int i = 0; i < graph->n_statistics; i++) graph->statistics[i].weight = first[graph->statistics[i].weight->id];
+  graph_renumber(graph);
+}
+
 /* needs: infer_shapes, decompose. keeps: types, shapes, and all nodes, in order; some get outputs that they lacked.
  * breaks: weights that are trained are inputs. Sets parameters, loss, and which inputs and outputs have gradients. */
 void differentiate(Graph *graph) {
   if (!graph->config || !graph->config->training.wanted || graph->outer) return;
   graph_renumber(graph);
+  join_copies(graph);
   bool outside = graph->config->training.outer_loss;
   Pass pass = {.graph = graph, .n_values = graph->n_values, .loss = outside ? NULL : find_loss(graph)};
   int n_nodes = graph->n_nodes, n_inputs = graph->n_inputs;

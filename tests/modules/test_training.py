@@ -323,6 +323,55 @@ def of_a_body():
     return model
 
 
+def branches(model, reads):
+    """What one branch makes of a value, and the other."""
+    bodies = [Body(model), Body(model)]
+    for body, op in zip(bodies, ("Neg", "Tanh")):
+        body.output(body.node(op, [reads]))
+    return model.node("If", [model.input("c", "bool", [])], then_branch=bodies[0], else_branch=bodies[1])
+
+
+def of_branches():
+    model = Model()
+    model.output(model.node("ReduceSum", [branches(model, weighed(model, 2, 3))], keepdims=0))
+    return model
+
+
+def of_a_weight_in_branches():
+    model = Model()
+    x = weighed(model, 2, 3)
+    model.output(model.node("ReduceSum", [model.node("Add", [x, branches(model, "w")])], keepdims=0))
+    return model
+
+
+def through_a_loop():
+    model = Model()
+    body = Body(model, i="i64", c="bool", y="f32")
+    body.output(body.inputs[1], body.node("Tanh", [body.inputs[2]]))
+    y = model.node("Loop", [model.input("turns", "i64", []), None, weighed(model, 2, 3)], body=body)
+    model.output(model.node("ReduceSum", [y], keepdims=0))
+    return model
+
+
+def through_an_unrolled_loop():
+    model = Model()
+    body = Body(model, i="i64", c="bool", y="f32")
+    body.output(body.inputs[1], body.node("Mul", [body.inputs[2], "w"]))
+    y = model.node("Loop", [model.constant(numpy.array(3)), None, weighed(model, 2, 3)], body=body)
+    model.output(model.node("ReduceSum", [y], keepdims=0))
+    return model
+
+
+def test_a_loop_of_few_known_turns_is_trained(compile, tmp_path):
+    """It is unrolled, and its body's weights with it: x w^4."""
+    trainer = package.load(compile(through_an_unrolled_loop().write(tmp_path), "--train"), threads=1).trainer()
+    trainer.set_weights({"w": numpy.full((2, 3), 2, numpy.float32)})
+    x = numpy.arange(6, dtype=numpy.float32).reshape(2, 3)
+    assert trainer(x) == 16 * x.sum()
+    trainer.backward()
+    assert (trainer.gradients()["w"] == 32 * x).all()
+
+
 def of_an_empty_part():
     model = Model()
     model.dim("T", 1, 4, 9)
@@ -335,6 +384,9 @@ def of_an_empty_part():
 @pytest.mark.parametrize("model, words", [
     (of_halves, "`n2`, Cast, has no gradient for elements of f16"), (of_a_bound, "`n2`, Clip, has no gradient for input 2"),
     (of_a_body, "a body of `n1`, Loop, reads the weight `w`, and would not see it change"),
+    (of_branches, "`n1`, If, has no gradient, and the loss depends on it"),
+    (of_a_weight_in_branches, "a body of `n1`, If, reads the weight `w`, and would not see it change"),
+    (through_a_loop, "`n1`, Loop, has no gradient, and the loss depends on it"),
     (of_an_empty_part, "may be 0 long")])
 def test_what_would_be_wrong_without_a_word_is_refused(rnncc, tmp_path, model, words):
     status, said = refused(rnncc, tmp_path, model())
