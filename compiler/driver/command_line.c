@@ -223,7 +223,7 @@ static const char *take_dump(void *into, const char *value) {
 }
 
 static const char without_words[] =
-    "join_layers fuse_attention products_by_vectors fuse_epilogue fuse_chains fuse_reductions";
+    "join_layers fuse_attention split_weighted_sums products_by_vectors fuse_epilogue fuse_chains fuse_reductions";
 
 static bool may_be_left_out(const char *step) {
   size_t length = strlen(step);

@@ -123,6 +123,76 @@ def test_steps_can_be_left_out(rnncc, tmp_path):
         assert (done.returncode, "join_layers" in done.stderr) == ((0, False) if steps == "fuse_reductions," else (2, True))
 
 
+# Weighted sums of joined features
+
+
+def add_pairs(net, B, T, J, D, repeat="Expand", names=None, swapped=False):
+    """w . [h; u; h u] of each word h of a text and u of another, as BiDAF's similarity is written."""
+    h, u = (net.fed(*shape, names=name) for shape, name in zip(((B, T, D), (B, J, D)), names or (None, None)))
+    pair = [net.node("Unsqueeze", [x, net.axes(axis)]) for x, axis in ((h, 2), (u, 1))]
+    if repeat == "Tile":
+        pair = [net.node("Tile", [x, net.axes(*times)]) for x, times in zip(pair, ((1, 1, J, 1), (1, T, 1, 1)))]
+    else:
+        extents = [net.node("Shape", [h], start=0, end=2), net.node("Shape", [u], start=1, end=3)]
+        pair = [net.node("Expand", [x, net.node("Concat", extents, axis=0)]) for x in pair]
+    both = net.node("Mul", pair[::-1] if swapped else pair)
+    net.finish("Add", net.node("MatMul", [net.node("Concat", [*pair, both], axis=3), net.known(3 * D, 1)]), net.known(1))
+
+
+def test_pairs_of_two_texts_are_not_made(rnncc, reference, compile, tmp_path):
+    net = Network()
+    for repeat, swapped in (("Expand", False), ("Tile", True)):
+        add_pairs(net, 2, 30, 7, 20, repeat, swapped=swapped)
+    path = net.write(tmp_path)
+    done = rnncc("inspect", path, "--dump-after=fuse_reductions")
+    assert done.returncode == 0 and not {"Concat(", "Expand(", "Tile("} & set(re.findall(r"\w+\(", done.stderr))
+    assert "[2, 30, 7, 20]" not in done.stderr
+    assert_same(run_module(compile(path), net.feeds), reference.run(net, path, net.feeds))
+
+
+def test_pairs_of_texts_of_extents_known_at_run_time(reference, compile, tmp_path):
+    for T, J in ((1, 1), (50, 3)):
+        net = Network()
+        t, j = net.dim("T", 1, 50, 60), net.dim("J", 1, 10, 20)
+        add_pairs(net, 2, T, J, 20, names=((2, t, 20), (2, j, 20)))
+        path = net.write(tmp_path)
+        assert_same(run_module(compile(path), net.feeds), reference.run(net, path, net.feeds))
+
+
+def test_parts_that_only_a_weighted_sum_reads_are_not_joined(rnncc, reference, compile, tmp_path):
+    net = Network()
+    net.finish("MatMul", net.node("Concat", [net.fed(70, 120), net.fed(70, 33)], axis=1), net.known(153, 1))
+    path = net.write(tmp_path)
+    assert nodes_after(rnncc, tmp_path, net) == ["ReducedChain + Mul > ReduceSum"] * 2 + ["Add"]
+    assert_same(run_module(compile(path), net.feeds), reference.run(net, path, net.feeds))
+
+
+def joined(net, rows=70, axis=1):
+    return net.node("Concat", [net.fed(rows, 120), net.fed(rows, 120)], axis=axis)
+
+
+def joined_and_read(net):
+    both = joined(net)
+    net.output(both)
+    net.finish("MatMul", both, net.known(240, 1))
+
+
+STILL_JOINED = {
+    "read elsewhere": joined_and_read,
+    "two columns": lambda net: net.finish("MatMul", joined(net), net.known(240, 2)),
+    "few": lambda net: net.finish("MatMul", joined(net, rows=9), net.known(240, 1)),
+    "rows": lambda net: net.finish("MatMul", joined(net, axis=0), net.known(120, 1)),
+    "weights of the run": lambda net: net.finish("MatMul", joined(net), net.fed(240, 1)),
+}
+
+
+@pytest.mark.parametrize("case", STILL_JOINED)
+def test_other_parts_are_joined(rnncc, tmp_path, case):
+    net = Network()
+    STILL_JOINED[case](net)
+    assert "Concat" in nodes_after(rnncc, tmp_path, net)
+
+
 # Reductions
 
 

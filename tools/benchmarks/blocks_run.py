@@ -15,7 +15,7 @@ from benchmarks.environment import BUILD, ENVIRONMENT_ERROR, PEERS, Missing, out
 
 RNNCC = BUILD / "compiler" / "rnncc"
 TOLERANCE = 1e-4  # relative to the largest value
-STEPS = "fuse_attention,products_by_vectors,fuse_epilogue,fuse_chains,fuse_reductions"
+STEPS = "fuse_attention,split_weighted_sums,products_by_vectors,fuse_epilogue,fuse_chains,fuse_reductions"
 TITLES = {"rnncc": "rnncc", "unfused": "unfused", "onnxruntime": "ONNX Runtime", "torch": "PyTorch"}
 Case = namedtuple("Case", "title build")
 Row = namedtuple("Row", "case microseconds ratios")  # by contestant; of rnncc's to each other one's
