@@ -47,6 +47,11 @@ static bool combines(const Node *node) {
   return op_has_attribute(node->op, ATTR_reduction) && node_word(node, ATTR_reduction) != SCATTER_none;
 }
 
+/* It has no number of a draw. */
+static bool is_idle_dropout(const Node *node) {
+  return is_op(node, OP_Dropout) && node->n_inputs <= node->op->max_inputs;
+}
+
 static bool at_hand_in_f32(const Fit *fit, const Value *value) {
   return value->data || (value->id < fit->n_values && fit->as_f32[value->id]);
 }
@@ -57,7 +62,7 @@ static bool computes_in_f32(const Fit *fit, const Node *node) {
   bool any = false, at_hand = !is_op(node, OP_Cast) && !is_op(node, OP_BitCast);
   for (int i = 0; i < node->n_inputs; i++) {
     if (!is_stored(node->inputs[i])) continue;
-    if (!op_lists_type(node, i) || combines(node)) return true;
+    if ((!op_lists_type(node, i) && !is_idle_dropout(node)) || combines(node)) return true;
     any |= !node->inputs[i]->data;
     at_hand &= at_hand_in_f32(fit, node->inputs[i]);
   }

@@ -79,6 +79,18 @@ def test_inference_has_nothing_of_it(compile, tmp_path):
     assert (with_it(x) == without(x)).all()
 
 
+@pytest.mark.parametrize("form", ["json", "onnx"])
+def test_inference_in_halves_converts_nothing_for_it(rnncc, tmp_path, form):
+    model = Model()
+    model.output(model.node("Transpose", [model.node("Dropout", [model.input("x", "f16", [4, 6])])], perm=[1, 0]))
+    path = model.write(tmp_path)
+    if form == "onnx":
+        path = tmp_path / "model.onnx"
+        path.write_bytes(model.onnx().SerializeToString())
+    done = rnncc("inspect", path)
+    assert done.returncode == 0 and "Transpose" in done.stdout and "Cast" not in done.stdout, done.stdout + done.stderr
+
+
 def test_runs_of_a_seed_are_the_same_and_of_others_are_not(compile, tmp_path):
     module = compile(one_dropout(count=4096).write(tmp_path), "--train")
     trainer, other = trainer_of(module), trainer_of(module)
