@@ -144,6 +144,23 @@ def test_results_have_the_same_bits_on_any_number_of_threads(compile, tmp_path):
     assert len(seen) == 1
 
 
+def test_extents_may_be_those_of_the_run(compile, tmp_path):
+    model = Sequences(0).model("none", zero_infinity=1)
+    shapes = {"scores": ["T", "N", 3], "targets": ["N", "S"], "steps": ["N"], "lengths": ["N"]}
+    for given in model.inputs:
+        given["shape"] = shapes[given["name"]]
+    for name, most in (("T", 6), ("N", 9), ("S", 4)):
+        model.dim(name, 1, 2, most)
+    contexts = {}
+    for seed, (T, N, S) in enumerate(((1, 2, 1), (6, 9, 2), (4, 3, 4))):
+        it = Sequences(20 + seed, T, N, 3, S)
+        model.nodes[0]["attributes"]["blank"] = it.blank
+        if it.blank not in contexts:
+            contexts[it.blank] = package.load(compile(model.write(tmp_path)), threads=2, share_all=True)
+        due = it.losses()
+        numpy.testing.assert_allclose(contexts[it.blank](*it.feeds), numpy.where(numpy.isinf(due), 0, due), rtol=2.0**-21)
+
+
 BAD = {"a class that is none": lambda it: it.targets.__setitem__((0, 1), 3),
        "a negative class": lambda it: it.targets.__setitem__((0, 1), -2),
        "the blank": lambda it: it.targets.__setitem__((0, 1), it.blank),
