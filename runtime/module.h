@@ -102,8 +102,9 @@ typedef struct ModuleMutable {
   const size_t *block_bytes; /* [n_blocks] */
   const ModuleCopy *copies;
   int32_t n_copies;
-  const Module *derivation;     /* its inputs are all weights, its outputs the derived blocks; NULL: there are none */
-  const unsigned char *derives; /* [info.n_weights]: whether it reads the weight */
+  const Module *derivation; /* its inputs are all weights, its outputs the derived blocks; NULL: there are none */
+  /* [info.n_weights]: which of its parts reads the weight, -1: none; and [n_derived]: which one makes the block. */
+  const int32_t *derives, *derived_parts;
   int32_t n_derived;
 } ModuleMutable;
 
@@ -134,6 +135,9 @@ struct Module {
   /* The inference. Called by every worker of the team at once; all must enter the same barriers. It need not end with
    * one. Denormals are zero and rounding is to nearest throughout. */
   void (*schedule)(const Run *run, Team *team);
+  /* Of a derivation, which has no schedule: those of its parts, of which any may be left out. */
+  void (*const *parts)(const Run *run, Team *team);
+  int32_t n_parts;
   /* [module_writes()]: the arena offset of outputs that the schedule leaves in the arena, because a run can still fault
    * after writing them, or -1 if written in place. NULL if none is staged. */
   const int64_t *staged_outputs;

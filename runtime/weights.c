@@ -228,7 +228,7 @@ typedef struct WeightsPacking {
   const bool *changes;  /* by block */
   const void **numbers; /* [info.n_weights]: those that are set; NULL where a weight is not */
   const void **inputs;  /* [info.n_weights]: of the derivation */
-  bool derives;
+  const bool *parts;    /* by part of the derivation: whether it is to run */
 } WeightsPacking;
 
 /* Of a weight that is not kept only what is set, or what a new model begins with, is ever asked for. */
@@ -252,7 +252,7 @@ static void take_staged(const WeightsPacking *p) {
   const Module *derivation = table_of(p->weights)->derivation;
   int first = p->weights->module->info.n_weights;
   for (int i = 0; derivation->staged_outputs && i < derivation->info.n_outputs; i++)
-    if (derivation->staged_outputs[i] >= 0)
+    if (derivation->staged_outputs[i] >= 0 && p->changes[first + i])
       memcpy(p->version->blocks[first + i]->data, p->weights->arena + derivation->staged_outputs[i],
              table_of(p->weights)->block_bytes[first + i]);
 }
@@ -268,8 +268,11 @@ static void derive_weights(const WeightsPacking *p, Team *team) {
              .dims = p->weights->dims,
              .data_dims = p->weights->dims + derivation->info.n_dims,
              .fault = &fault};
-  derivation->schedule(&run, team);
-  team_barrier(team);
+  for (int part = 0; part < derivation->n_parts; part++) {
+    if (!p->parts[part]) continue;
+    derivation->parts[part](&run, team);
+    team_barrier(team);
+  }
   if (team->rank == 0) take_staged(p);
   team_barrier(team);
 }
@@ -290,7 +293,7 @@ static bool copies_of(const WeightsPacking *p, const Team *team, bool adds) {
 static void pack_weights(void *arg, Team *team) {
   const WeightsPacking *p = arg;
   FloatMode mode = float_mode_enter();
-  if (p->derives) derive_weights(p, team);
+  if (table_of(p->weights)->derivation) derive_weights(p, team);
   copy_numbers(p, team);
   if (copies_of(p, team, false)) {
     team_barrier(team);
@@ -299,30 +302,31 @@ static void pack_weights(void *arg, Team *team) {
   float_mode_leave(mode);
 }
 
-/* Which blocks change if those weights do that have numbers, or if `all` do. */
-static bool find_changes(const ModelWeights *w, const void *const *numbers, bool all, bool *changes) {
+/* Which blocks change, and which parts of the derivation run, if those weights change that have numbers, or if `all`
+ * do. */
+static void find_changes(const ModelWeights *w, const void *const *numbers, bool all, bool *changes, bool *parts) {
   const ModuleMutable *table = table_of(w);
   int n_weights = w->module->info.n_weights;
-  bool derives = false;
   for (int i = 0; i < n_weights; i++) {
     changes[i] = numbers[i];
-    derives |= table->derivation && table->derives[i] && (all || numbers[i]);
+    if (table->derivation && table->derives[i] >= 0 && (all || numbers[i])) parts[table->derives[i]] = true;
   }
-  for (int i = 0; i < table->n_derived; i++) changes[n_weights + i] = derives;
+  for (int i = 0; i < table->n_derived; i++) changes[n_weights + i] = parts[table->derived_parts[i]];
   for (int i = 0; i < table->n_copies; i++) changes[table->copies[i].target] |= all || changes[table->copies[i].source];
-  return derives;
 }
 
 /* needs: the lock. `all`: of a new model, whose weights are in the newest version. False: out of memory. */
 static bool set_numbers(ModelWeights *w, const void **numbers, bool all) {
-  int n_weights = w->module->info.n_weights;
-  bool *changes = calloc((size_t)table_of(w)->n_blocks, sizeof *changes);
+  const Module *derivation = table_of(w)->derivation;
+  int n_weights = w->module->info.n_weights, n_blocks = table_of(w)->n_blocks;
+  bool *changes = calloc((size_t)(n_blocks + (derivation ? derivation->n_parts : 0)), sizeof *changes);
+  bool *parts = changes ? changes + n_blocks : NULL;
   const void **inputs = calloc((size_t)n_weights, sizeof *inputs);
-  bool derives = changes && inputs && find_changes(w, numbers, all, changes);
+  if (changes && inputs) find_changes(w, numbers, all, changes, parts);
   leave_retired(w); /* runs that have ended since leave memory */
   WeightsVersion *version = changes && inputs ? next_version(w, changes) : NULL;
   if (version) {
-    WeightsPacking packing = {w, version, changes, numbers, inputs, derives};
+    WeightsPacking packing = {w, version, changes, numbers, inputs, parts};
     for (int i = 0; i < n_weights; i++) inputs[i] = source_of(&packing, i);
     pool_run(w->pool, w->turn, pack_weights, &packing);
     publish_weights(w, version);

@@ -60,16 +60,20 @@ static void emit_kept(Text *out, const Program *program) {
   arena_free(scratch);
 }
 
-/* Which weights the derivation reads. */
+static void emit_parts_of(Text *out, const char *name, Value *const *values, int count, const int *parts) {
+  text_add(out, "\nstatic const int32_t %s[] = {", name);
+  for (int i = 0; i < count; i++)
+    text_add(out, "%s%d,", i % 16 ? " " : "\n  ", values[i]->id >= 0 ? parts[values[i]->id] : -1);
+  text_add(out, "\n};\n");
+}
+
+/* Which part of the derivation reads a weight, and which makes a derived value. */
 static void emit_derives(Text *out, const MutableWeights *m) {
   if (!m->derivation) return;
-  UseList uses = graph_uses(m->derivation);
-  text_add(out, "\nstatic const unsigned char derives[] = {");
-  for (int i = 0; i < m->n_weights; i++) {
-    int id = m->derivation->inputs[i]->id;
-    text_add(out, "%s%d,", i % 32 ? " " : "\n  ", id >= 0 && uses.count[id] > 0);
-  }
-  text_add(out, "\n};\n");
+  int count;
+  const int *parts = derivation_parts(m->derivation->arena, m->derivation, &count);
+  emit_parts_of(out, "derives", m->derivation->inputs, m->n_weights, parts);
+  emit_parts_of(out, "derived_parts", m->derivation->outputs, m->n_derived, parts);
 }
 
 void emit_mutable(Text *out, const Program *program, const char *derivation) {
@@ -88,7 +92,9 @@ void emit_mutable(Text *out, const Program *program, const char *derivation) {
            mutable_blocks(m));
   if (m->n_copies) text_add(out, "  .copies = copies, .n_copies = %d,\n", m->n_copies);
   if (derivation)
-    text_add(out, "  .derivation = &RNNCC_GLOBAL(module_%s), .derives = derives, .n_derived = %d,\n", derivation,
-             m->n_derived);
+    text_add(out,
+             "  .derivation = &RNNCC_GLOBAL(module_%s), .derives = derives, .derived_parts = derived_parts, .n_derived "
+             "= %d,\n",
+             derivation, m->n_derived);
   text_add(out, "};\n");
 }

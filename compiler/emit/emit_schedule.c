@@ -257,10 +257,34 @@ static void emit_walk(Unit *unit, const Program *program, const char *name, int 
   text_add(out, "}\n");
 }
 
+/* Where the item stands among those of the schedule; the end if it is NULL. */
+static int place_of(const Program *program, const Item *item) {
+  int place = 0;
+  while (place < program->schedule->count && program->schedule->items[place] != item) place++;
+  if (item && place == program->schedule->count) bug("a part of the schedule begins nowhere");
+  return place;
+}
+
+/* A function for each part, and a table of them. Between two of them the module has a barrier. */
+static void emit_parts(Unit *unit, const Program *program) {
+  int end = program->schedule->count;
+  Text table = text_new(program->arena);
+  for (int p = program->n_parts - 1; p >= 0; p--) {
+    int from = program->parts[p] ? place_of(program, program->parts[p]) : end;
+    emit_walk(unit, program, arena_format(program->arena, "part_%d", p), from, end);
+    end = from;
+  }
+  for (int p = 0; p < program->n_parts; p++) text_add(&table, "%spart_%d", p ? ", " : "", p);
+  text_add(&unit->text, "\nstatic void (*const parts[])(const Run *run, Team *team) = {%s};\n", table.data);
+}
+
 void emit_schedule(Unit *unit, Program *program) {
-  int count = program->schedule->count, border = 0;
-  while (border < count && program->schedule->items[border] != program->backward) border++;
+  int count = program->schedule->count, border = place_of(program, program->backward);
   text_add(&unit->text, "\n/* ---- schedule ---- */\n");
+  if (program->n_parts) {
+    emit_parts(unit, program);
+    return;
+  }
   emit_walk(unit, program, "schedule", 0, border);
   if (program->graph->n_parameters) emit_walk(unit, program, "backward", border, count);
 }

@@ -281,6 +281,7 @@ void emit_tables(Unit *unit, Program *program, const char *build, const UnitPlac
   if (!graph->config->edge && program->share_from > 0) text_add(out, "  .share_from = %.3g,\n", program->share_from);
   emit_training(out, program);
   if (graph->mutables) text_add(out, "  .mutable_weights = &mutable_weights,\n");
-  text_add(out, "  .output_shapes = output_shapes,\n  .schedule = schedule,\n};\n");
+  if (program->n_parts) text_add(out, "  .parts = parts, .n_parts = %d,\n", program->n_parts);
+  text_add(out, "  .output_shapes = output_shapes,\n%s};\n", program->n_parts ? "" : "  .schedule = schedule,\n");
   if (!graph->config->edge && !place->is_derivation) emit_note(out, program, build);
 }

@@ -187,6 +187,7 @@ struct Graph {
   int *output_gradients, *input_gradients;
 
   MutableWeights *mutables; /* of a whole network: weights that can change; NULL: none */
+  bool is_derivation;       /* it computes of such weights alone: ir/mutable.h */
 
   int n_stacks; /* recurrent layers that can run as a wavefront; set by find_stacks */
   Stack *stacks;

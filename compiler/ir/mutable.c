@@ -60,3 +60,46 @@ const void *made_up_numbers(Arena *arena, const Value *value, int64_t salt) {
     tensor_set(tensor, i, 0.5 + 0.25 * ((double)((i + salt * 7919) % 65521) + 0.5) / 65521);
   return tensor->data;
 }
+
+/* ---- parts of a derivation ---- */
+
+/* A set is named by its member that is its own leader. */
+static int leader_of(int *leaders, int id) {
+  while (leaders[id] != id) id = leaders[id] = leaders[leaders[id]];
+  return id;
+}
+
+static void join_values(int *leaders, const Value *value, int *with) {
+  if (!value || value->data) return;
+  if (*with < 0) *with = value->id;
+  leaders[leader_of(leaders, value->id)] = leader_of(leaders, *with);
+  if (value->view_of) join_values(leaders, value->view_of, with);
+}
+
+static int first_value(const Node *node) {
+  for (int i = 0; i < node->n_outputs; i++)
+    if (node->outputs[i]) return node->outputs[i]->id;
+  return -1;
+}
+
+int *derivation_parts(Arena *arena, const Graph *derivation, int *count) {
+  int n = derivation->n_values, *leaders = ARENA_ARRAY(arena, int, n), *parts = ARENA_ARRAY(arena, int, n);
+  int *part_of = ARENA_ARRAY(arena, int, n);
+  *count = 0;
+  for (int i = 0; i < n; i++) {
+    leaders[i] = i;
+    parts[i] = part_of[i] = -1;
+  }
+  for (int k = 0; k < derivation->n_nodes; k++) {
+    const Node *node = derivation->nodes[k];
+    int with = -1;
+    for (int i = 0; i < node->n_outputs; i++) join_values(leaders, node->outputs[i], &with);
+    for (int i = 0; i < node->n_inputs; i++) join_values(leaders, node->inputs[i], &with);
+  }
+  for (int k = 0; k < derivation->n_nodes; k++) {
+    int id = first_value(derivation->nodes[k]), leader = id < 0 ? -1 : leader_of(leaders, id);
+    if (leader >= 0 && part_of[leader] < 0) part_of[leader] = (*count)++;
+  }
+  for (int i = 0; i < n; i++) parts[i] = part_of[leader_of(leaders, i)];
+  return parts;
+}

@@ -67,6 +67,11 @@ struct Reordered {
  * else: then the copies, done backwards, give the weight. `is_read`: by a kernel, as it is. */
 bool weight_is_kept(Arena *scratch, const MutableWeights *mutables, int weight, bool is_read);
 
+/* A derivation falls into parts that have nothing but constants in common; setting a weight runs the one that it
+ * belongs to. By value id: that part, numbered from 0 on in the order of nodes; -1: no node reads or makes the value.
+ * Sets *count to how many there are. needs: dense ids. */
+int *derivation_parts(Arena *arena, const Graph *derivation, int *count);
+
 /* Bytes of a block. */
 int64_t mutable_block_bytes(const MutableWeights *mutables, int block);
 int mutable_blocks(const MutableWeights *mutables);

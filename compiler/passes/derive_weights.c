@@ -90,6 +90,7 @@ static Graph *derivation_of(Graph *graph) {
                         .name = graph->name,
                         .version = "",
                         .file = graph->file,
+                        .is_derivation = true,
                         .inputs = ARENA_ARRAY(graph->arena, Value *, m->n_weights),
                         .n_inputs = m->n_weights};
   for (int i = 0; i < m->n_weights; i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "ir/family.h"
+#include "ir/mutable.h"
 #include "ir/op.h"
 #include "program/build.h"
 #include "program/build_internal.h"
@@ -57,6 +58,24 @@ static void lower_trained(Program *program, const Graph *graph) {
   if (first < program->schedule->count) program->backward = program->schedule->items[first];
 }
 
+static bool is_of_part(const Node *node, const int *parts, int part) {
+  for (int i = 0; i < node->n_outputs; i++)
+    if (node->outputs[i]) return parts[node->outputs[i]->id] == part;
+  return false;
+}
+
+/* One part after the other: the module runs those that it must. */
+static void lower_derivation(Program *program, const Graph *graph) {
+  const int *parts = derivation_parts(program->arena, graph, &program->n_parts);
+  program->parts = ARENA_ARRAY(program->arena, const Item *, program->n_parts);
+  for (int p = 0; p < program->n_parts; p++) {
+    int first = program->schedule->count;
+    for (int n = 0; n < graph->n_nodes; n++)
+      if (is_of_part(graph->nodes[n], parts, p)) lower_node(program, graph->nodes[n]);
+    if (first < program->schedule->count) program->parts[p] = program->schedule->items[first];
+  }
+}
+
 static void complete_item(Item *item, Block *block, void *context) {
   (void)context;
   const Wavefront *wavefront = block->owner ? block->owner->wavefront : NULL;
@@ -78,6 +97,8 @@ Program *lower(Graph *graph) {
   program_take(program, graph);
   if (graph->n_parameters)
     lower_trained(program, graph);
+  else if (graph->is_derivation)
+    lower_derivation(program, graph);
   else
     lower_nodes(program, graph);
   each_item(program, complete_item, NULL);

@@ -187,6 +187,8 @@ struct Program {
   Graph *graph; /* while a body is lowered: the body */
   Block *schedule;
   const Item *backward; /* of a graph that is trained: the first item that only gradients need; NULL: none */
+  int n_parts;
+  const Item **parts; /* of a derivation, by part: its first item; NULL: it has none */
   int n_kernels, kernel_capacity;
   ProgramKernel *kernels;
   int n_calls, call_capacity;

@@ -4,6 +4,7 @@ family of kernels; what constant weights give within rounding. Runs go on while 
 import copy
 import ctypes
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -188,6 +189,33 @@ def test_runs_and_setters_at_once(rnncc, tmp_path, sanitizer):
     done = subprocess.run([tmp_path / "weights", tmp_path / "c" / "module.so", "300"], capture_output=True, text=True,
                           check=False, env={**os.environ, "LD_LIBRARY_PATH": os.path.dirname(library), "ASAN_OPTIONS": "detect_leaks=0"})
     assert (done.returncode, done.stdout) == (0, "ok\n"), done.stdout + done.stderr
+
+
+def test_a_weight_recomputes_what_depends_on_it(rnncc, tmp_path):
+    """Two convolutions with batch normalisations that become part of them: the derivation has a part for each. Its C counts
+    how often they run."""
+    done = rnncc(ROOT / "models" / "digits_cnn.json", MUTABLE, "--emit=c", "-o", tmp_path / "c")
+    assert done.returncode == 0, done.stderr
+    unit = tmp_path / "c" / "network_derivation.c"
+    text, found = re.subn(r"(static void part_(\d)\(const Run \*run, Team \*team\) \{)", r"\1 part_runs[\2] += team->rank == 0;",
+                          unit.read_text())
+    assert found == 2
+    unit.write_text('__attribute__((visibility("default"))) int part_runs[2];\n' + text)
+    subprocess.run(["make", "-s", "CC=clang-19 -O1"], cwd=tmp_path / "c", check=True)
+    with package.load(tmp_path / "c" / "module.so", threads=2) as ours, \
+         package.load(tmp_path / "c" / "module.so", threads=2) as other:
+        runs = (ctypes.c_int * 2).in_dll(ctypes.CDLL(str(tmp_path / "c" / "module.so")), "part_runs")
+        made = list(runs)
+        steps = [(next(name for name in ours.weights if name.startswith(layer)), part)
+                 for layer, part in (("conv1", 0), ("conv2", 1), ("output", None))]
+        new = {name: ours.weights[name] * 1.5 for name, _ in steps}
+        for name, part in steps:
+            before = list(runs)
+            ours.weights[name] = new[name]
+            assert [now - then for now, then in zip(runs, before)] == [int(k == part) for k in range(2)], name
+        other.weights.update(new)
+        x = numpy.random.default_rng(3).random((2, 8, 8), numpy.float32)
+        assert made == [2, 2] and numpy.array_equal(ours(x), other(x))
 
 
 def resident():
