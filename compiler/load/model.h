@@ -12,6 +12,7 @@ typedef struct ModelReader {
   Arena *arena;
   Graph *graph;
   NameTable names;
+  Json dims;                     /* of the model; those with an error are no dims of the graph */
   const ModelSettings *settings; /* may be NULL */
   Sha256 hash;                   /* the model file, then its weights files in order */
   struct ModelReader *outer;     /* of a body: the reader that knows the names from around it; else NULL */

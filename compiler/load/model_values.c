@@ -45,6 +45,7 @@ static bool read_bounds(Json dim, DimBounds *bounds) {
 }
 
 void read_dims(ModelReader *reader, Json dims) {
+  reader->dims = dims;
   for (Json dim = json_first(dims); dim.item; dim = json_next(dim)) {
     DimBounds bounds = {1, 1, 1, 1};
     if (!json_check(dim, DIM_FIELDS) || !read_bounds(dim, &bounds)) continue;
@@ -63,6 +64,7 @@ static const Dim *read_named_dim(ModelReader *reader, Json name) {
   DimTable *dims = reader->graph->dims;
   const DimSymbol *symbol = dim_symbol_find(dims, json_text(name));
   if (symbol) return dim_symbol(dims, symbol);
+  if (json_member(reader->dims, json_text(name)).item) return NULL; /* its error is told */
   Closest closest = closest_to(json_text(name));
   for (int i = 0; i < dim_symbol_count(dims); i++) closest_try(&closest, dim_symbol_at(dims, i)->name);
   error_at(json_where(name), EXIT_INVALID, "\"dims\" has no \"%s\"%s", short_name(reader->arena, json_text(name)),
@@ -121,11 +123,25 @@ static void read_graph_input(ModelReader *reader, Json input, Json name) {
     settings_freeze(graph, frozen, value);
 }
 
+/* Its error is told; those who read it have none. */
+static void declare_refused(ModelReader *reader, Json input) {
+  Json name = json_member(input, "name");
+  if (json_kind(name) != JSON_STRING) return;
+  Name *declared = name_declare(&reader->names, json_text(name), json_where(name));
+  if (!declared) return;
+  declared->value = graph_value(reader->graph, declared->text, json_where(input));
+  declared->value->refused = true;
+  declared->value->rank = -1;
+}
+
 void read_inputs(ModelReader *reader, Json inputs) {
   Graph *graph = reader->graph;
   graph->inputs = ARENA_ARRAY(reader->arena, Value *, json_count(inputs));
   for (Json input = json_first(inputs); input.item; input = json_next(input))
-    if (json_check(input, INPUT_FIELDS)) read_graph_input(reader, input, json_member(input, "name"));
+    if (json_check(input, INPUT_FIELDS))
+      read_graph_input(reader, input, json_member(input, "name"));
+    else
+      declare_refused(reader, input);
 }
 
 /* A context holds the state at one size; only the batch axis may vary. */
