@@ -53,9 +53,10 @@ def test_the_page_says_which_goals_are_met_and_which_the_peak_forbids():
             train_page.Row(lstm, 1, {"rnncc": seconds, "torch": seconds / 0.9, "written": 2 * seconds}, {"rnncc": 0.001},
                            {"torch": 0.9, "written": 0.5}, 450.0, 2 * train_cases.saved_bytes(lstm)),
             train_page.Row(small, 1, {"rnncc": 0.01}, {"rnncc": 0.001}, {}, 250.0, 1)]
-    page = train_page.page(rows, "a machine", "2", "wall")
+    page = train_page.page(rows, "tools/bench train", "a machine", "2", "wall")
     assert "| 0.70 | 0.56 | 0.60 | no | 0.33 | 0.27 | 0.35 | yes |" in page
     assert "| 0.90 | 0.80 | 0.60 | no: beyond the peak | 0.50 | 0.44 | 0.35 | no: beyond the peak |" in page
     assert "| 400 | 500 | 80% | 70% | yes |" in page
     assert "| 1.00 | 1.10 | yes |" in page and "| 2.00 | 1.10 | no |" in page
-    assert "CPU time" not in page and "CPU time" in train_page.page(rows, "a machine", "2", "cpu")
+    assert "`tools/bench train` on a machine: " in page
+    assert "CPU time" not in page and "CPU time" in train_page.page(rows, "c", "a machine", "2", "cpu")

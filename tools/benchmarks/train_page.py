@@ -85,11 +85,12 @@ CLOCK = {"wall": "", "cpu": "**The machine did other work, too: times are CPU ti
                             "sleeps counts nothing and one that spins does. With two threads they say less than with one.** "}
 
 
-def page(rows, machine, torch_version, clock):
+def page(rows, command, machine, torch_version, clock):
+    """command: that made the page."""
     size, threads = "layer", "threads"
     return "\n".join([
         "# Training steps of recurrent layers", "",
-        f"`tools/bench train` on {machine}: medians of runs in turns; ratios are medians of the turns'. PyTorch {torch_version}. {CLOCK[clock]}"
+        f"`{command}` on {machine}: medians of runs in turns; ratios are medians of the turns'. PyTorch {torch_version}. {CLOCK[clock]}"
         "The network is one layer whose input is scaled by trained numbers, so that the input's gradient is needed, too, "
         "under the mean of squared differences. All gradients agree to 1e-4. The peak is that of multiply-adds in "
         "registers, measured between the turns with as many threads; what is \"at least\" follows from it: no program that "

@@ -4,6 +4,7 @@ PyTorch's cell, and our own module of the same graph with its steps written out,
 multiply-adds that is."""
 import argparse
 import os
+import shlex
 import statistics
 import sys
 import tempfile
@@ -45,6 +46,7 @@ def parser():
 def parse(words):
     top = parser()
     given = top.parse_args(words)
+    given.command = shlex.join(["tools/bench", "train", *words])
     given.names = chosen_names(given.case, list(CASES), "case", top)
     return given
 
@@ -191,7 +193,7 @@ def rows_of(name, given):
 def record(rows, given):
     from importlib.metadata import version
     from benchmarks import machine
-    text = train_page.page(rows, f"{machine.cpu_name()}, {machine.best_isa()}", version("torch"), given.clock)
+    text = train_page.page(rows, given.command, f"{machine.cpu_name()}, {machine.best_isa()}", version("torch"), given.clock)
     given.record.write_text(text)
 
 
