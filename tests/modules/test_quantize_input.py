@@ -89,6 +89,16 @@ def test_wrong_options_are_named(rnncc, model, tmp_path, options, words):
     refused(rnncc, model, tmp_path, 2, words.format(tmp_path), *(option.format(tmp_path) for option in options))
 
 
+@pytest.mark.parametrize("start, words", [
+    (b"\x93NUMPY\x03\x00", ".npy version 3 is not supported; 1 and 2 are"),
+    (b"\x93NUMPY\x02\x00" + (1 << 30).to_bytes(4, "little"), "its header is of 1073741824 bytes; expected at most "),
+    (b"\x93NUMPZ\x01\x00", "not a .npy file"),
+], ids=["version", "length", "name"])
+def test_files_of_another_form_are_named(rnncc, model, tmp_path, start, words):
+    (tmp_path / "a.npy").write_bytes(start.ljust(200, b" "))
+    refused(rnncc, model, tmp_path, 2, words, f"--data={tmp_path}/a.npy")
+
+
 def test_a_model_without_inputs_takes_no_samples(rnncc, tmp_path):
     model = Model("none")
     model.state("h", "hN", "f32", [4, 4])

@@ -94,6 +94,8 @@ FIELDS = [
      ["constants.c.data[0]: byte 237: expected -9223372036854775808 to 9223372036854775807, found 9223372036854775808"]),
     (["constants", "c"], {"dtype": "i32", "shape": [1], "data": [2**31]}, 2,
      ["constants.c.data[0]: byte 237: expected -2147483648 to 2147483647, found 2147483648"]),
+    (["constants", "c"], {"dtype": "u64", "shape": [1], "data": [2**64]}, 2,
+     ["constants.c.data[0]: byte 237: expected 0 to 18446744073709551615, found 18446744073709551616"]),
     (["constants", "c"], {"dtype": "u8", "shape": [1], "data": [256]}, 2, ["constants.c.data[0]: byte 236: expected 0 to 255, found 256"]),
     (["constants", "c"], {"dtype": "bool", "shape": [1], "data": [2]}, 2, ["constants.c.data[0]: byte 238: expected 0 to 1, found 2"]),
     (["constants", "c"], {"dtype": "i64", "shape": [1], "data": [0.5]}, 2,

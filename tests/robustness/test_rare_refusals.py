@@ -124,6 +124,9 @@ def test_samples_that_are_no_multiple_of_a_dim_are_refused(rnncc, tmp_path):
 OPTIONS = {
     "a frozen value of ragged lists": (["--freeze=x=[[1,2,3],[1,2]]"], 2, "a list of 2 where others of its depth have 3"),
     "a state that takes the only output": (["--state=x=y"], 2, "--state: no output is left; a module needs one"),
+    "training of what has no loss": (["--train"], 2, "--train: expected an output that is one f32 number, the loss; found none"),
+    "more threads than can be measured": (["tune", "--threads=1024"], 2, "--threads=1024: only"),
+    "a loss that is no output": (["--train", "--loss=z"], 2, "--loss: the model has no output `z`"),
     "a target that this machine does not run": (["tune", "--target=aarch64-linux-gnu"], 3,
                                                 "this machine cannot run aarch64"),
 }
@@ -140,6 +143,15 @@ def test_a_rare_option_is_refused(rnncc, tmp_path, name):
     done = rnncc(*verb, path, "-o", tmp_path / "out", *options[len(verb):])
     assert done.returncode == code and words in done.stderr, done.stderr
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("output, words", [("text", "it holds something else"), ("/dev/null", "expected a regular file")])
+def test_records_are_appended_to_records_alone(rnncc, tmp_path, output, words):
+    (tmp_path / "text").write_text("text")
+    (tmp_path / "model.json").write_text(json.dumps(small_model()))
+    done = rnncc("tune", tmp_path / "model.json", "-o", tmp_path / output)
+    assert done.returncode == 2 and f"cannot append records: {words}" in done.stderr, done.stderr
+    assert (tmp_path / "text").read_text() == "text"
 
 
 def test_a_header_of_weights_past_its_limit_is_refused(rnncc, tmp_path):
