@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy
 
-from differential import grafts, layers, movement  # noqa: F401 (their makers)
+from differential import grafts, layers, movement, reading  # noqa: F401 (their makers)
 from differential.elementwise import MAKERS, makes
 from differential.graph import Graph, Unsuitable, Value, filled
 from support.model_builder import Model
