@@ -5,7 +5,7 @@ that are exact go on."""
 import numpy
 import onnx
 
-from differential.elementwise import FUNCTION_ERROR, MAKERS
+from differential.elementwise import FUNCTION_ERROR, makes
 from differential.graph import CONTRIBUTED, NEWER, Unsuitable, Value
 from differential.more_cases import MORE
 from graphs.attention_models import ATTENTION
@@ -183,4 +183,10 @@ def go_on(graph, output, dtype, shape):
 
 
 GRAFT = "a case of its own"
-MAKERS[GRAFT] = lambda graph, _: graft(graph, graph.draw(CASES))
+
+
+@makes(GRAFT)
+def any_graft(graph, _):
+    if graph.bodies:
+        raise Unsuitable
+    graft(graph, graph.draw(CASES))

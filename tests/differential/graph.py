@@ -132,6 +132,7 @@ class Graph:
     rng: numpy.random.Generator
     prefix: str = ""
     peer: bool = True  # only what ONNX Runtime has kernels for
+    bodies: bool = False  # control flow, else cases of other tests: of both together nobody may know what they compute
     model: Model = None
     values: list = field(default_factory=list)
     fed: dict = field(default_factory=dict)  # name -> Feed

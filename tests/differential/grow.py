@@ -9,7 +9,7 @@ from differential.elementwise import MAKERS, makes
 from differential.graph import Graph, Unsuitable, Value, filled
 from support.model_builder import Model
 
-GRAFTED = 0.06  # a share of operators
+GRAFTED = 0.1  # a share of operators
 STATEFUL = 0.15  # of graphs
 TRIES = 30  # operators that are drawn for one that fits
 MOST_IN_BODY = 4
@@ -31,7 +31,7 @@ def step(graph, makers):
 
 
 def inner(graph):
-    return [op for op in MAKERS if op not in ("If", "Loop", "Scan") or graph.depth < 2]
+    return [op for op in MAKERS if op not in CONTROL or graph.depth < 2]
 
 
 def grown(graph):
@@ -39,9 +39,12 @@ def grown(graph):
         step(graph, inner(graph))
 
 
+CONTROL = ("If", "Loop", "Scan")
+
+
 def peer_only(graph):
     """The reference interpreter has no control flow."""
-    if not graph.peer:
+    if not graph.peer or not graph.bodies:
         raise Unsuitable
 
 
@@ -123,7 +126,7 @@ DUE = [op for op in MAKERS if op != grafts.GRAFT] + grafts.CASES
 def due_step(graph, due):
     """Adds that operator or case, on inputs of its own if it must."""
     makes_it = MAKERS[due] if isinstance(due, str) else grafts.graft
-    for peer in (graph.peer, graph.peer, graph.peer, isinstance(due, str) and due in ("If", "Loop", "Scan")):
+    for peer in (graph.peer, graph.peer, graph.peer, due in CONTROL):
         graph.peer = peer
         for _ in range(TRIES):
             try:
@@ -152,6 +155,7 @@ def random_case(*seed, prefix="", winograd=False, most_steps=12):
     rng = numpy.random.default_rng([*seed, winograd])
     due = DUE[seed[-1] % len(DUE)]
     graph = Graph(rng, prefix, peer=bool(rng.random() < 0.75), winograd=winograd)
+    graph.bodies = due in CONTROL or isinstance(due, str) and graph.chance(0.5)
     makers = sorted(MAKERS)
     favoured = [str(op) for op in rng.permutation(makers)[:10]]
     graph.fresh("f32")
@@ -162,7 +166,7 @@ def random_case(*seed, prefix="", winograd=False, most_steps=12):
     for k in range(steps):
         if k == place:
             due_step(graph, due)
-        step(graph, [grafts.GRAFT] if graph.chance(GRAFTED) else favoured if graph.chance(0.5) else makers)
+        step(graph, [grafts.GRAFT] if not graph.bodies and graph.chance(GRAFTED) else favoured if graph.chance(0.5) else makers)
     graph.close_states()
     given = {*graph.fed, *(state.name for state in graph.states)}
     made = [value for value in graph.values if value.name not in given]
