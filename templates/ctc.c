@@ -88,9 +88,10 @@ static void ctc_gradient(const Ctc *c, double loss, const double *alpha, double 
   }
 }
 
-/* Are the labels classes, and no blanks, and the lengths those of the tensors? */
+/* Are blank and labels classes, and no label a blank, and the lengths those of the tensors? */
 static bool ctc_is_good(const Ctc *c, int64_t most_steps, int64_t most_labels, int64_t classes) {
-  bool good = c->steps >= 0 && c->steps <= most_steps && c->length >= 0 && c->length <= most_labels;
+  bool good =
+      c->blank < classes && c->steps >= 0 && c->steps <= most_steps && c->length >= 0 && c->length <= most_labels;
   for (int64_t i = 0; good && i < c->length; i++)
     good = c->labels[i] >= 0 && c->labels[i] < classes && c->labels[i] != c->blank;
   return good;

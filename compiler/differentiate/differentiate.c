@@ -108,11 +108,15 @@ static void mark_reached(Pass *pass) {
   }
 }
 
-/* A trained weight: a constant that the model declares, with axes, that the loss depends on and whose name is chosen.
- */
+/* A constant that the model declares, with axes, and whose name is chosen. */
+static bool is_chosen(const Training *training, const Value *value) {
+  return value->is_weight && value->data && value->dtype == RNNCC_F32 && value->rank > 0 && value_count(value) > 0 &&
+         training_takes(training, value->name);
+}
+
+/* A trained weight: one that the loss depends on. */
 static bool is_parameter(const Pass *pass, const Value *value) {
-  if (!value->is_weight || !value->data || value->dtype != RNNCC_F32 || !pass->reached[value->id]) return false;
-  return value->rank > 0 && value_count(value) > 0 && training_takes(&pass->graph->config->training, value->name);
+  return pass->reached[value->id] && is_chosen(&pass->graph->config->training, value);
 }
 
 /* An input whose gradient the program wants. */
@@ -180,11 +184,42 @@ static void tell_inputs(const Pass *pass, const Node *node, const Row *row) {
   }
 }
 
+/* A body would go on with the numbers that the weight begins with. */
+static void refuse_body(const Node *node, const Value *weight) {
+  error_at(node->where, EXIT_UNSUPPORTED,
+           "--train: a body of `%.200s`, %s, reads the weight `%.200s`, and would not see it change; expected "
+           "--train='!%.200s'",
+           node->name, node->op->name, weight->name, weight->name);
+}
+
+static void tell_body_value(const Pass *pass, const Node *node, const Value *value) {
+  if (value && is_chosen(&pass->graph->config->training, value)) refuse_body(node, value);
+}
+
+/* Of weights that a body reads, those that would be trained if the graph around it read them. */
+static void tell_body(const Pass *pass, const Node *node, const Graph *body) {
+  for (int n = 0; n < body->n_nodes; n++) {
+    const Node *inner = body->nodes[n];
+    Attribute *bodies[MAX_BODIES];
+    int count = node_bodies(inner, bodies);
+    for (int i = 0; i < inner->n_inputs; i++) tell_body_value(pass, node, inner->inputs[i]);
+    for (int b = 0; b < count; b++) tell_body(pass, node, bodies[b]->graph);
+  }
+  for (int i = 0; i < body->n_outputs; i++) tell_body_value(pass, node, body->outputs[i]);
+}
+
+static void tell_bodies(const Pass *pass, const Node *node) {
+  Attribute *bodies[MAX_BODIES];
+  int count = node_bodies(node, bodies);
+  for (int b = 0; b < count; b++) tell_body(pass, node, bodies[b]->graph);
+}
+
 static void tell_missing(const Pass *pass, int n_nodes) {
   for (int n = 0; n < n_nodes; n++) {
     const Node *node = pass->graph->nodes[n];
     const Row *row = &rows[node->op->kind];
     if (row->flat || !any_output(node, pass->reached)) continue;
+    tell_bodies(pass, node);
     if (row->rule)
       tell_inputs(pass, node, row);
     else if (any_output(node, pass->trained))
@@ -269,18 +304,13 @@ static bool body_reads(const Graph *body, const Value *weight) {
   return false;
 }
 
-/* A body would go on with the numbers that the weight begins with. */
 static void refuse_bodies(const Pass *pass, const Value *weight) {
   for (int n = 0; n < pass->graph->n_nodes; n++) {
     const Node *node = pass->graph->nodes[n];
     Attribute *bodies[MAX_BODIES];
     int count = node_bodies(node, bodies);
     for (int b = 0; b < count; b++)
-      if (body_reads(bodies[b]->graph, weight))
-        error_at(node->where, EXIT_UNSUPPORTED,
-                 "--train: a body of `%.200s`, %s, reads the weight `%.200s`, and would not see it change; expected "
-                 "--train='!%.200s'",
-                 node->name, node->op->name, weight->name, weight->name);
+      if (body_reads(bodies[b]->graph, weight)) refuse_body(node, weight);
   }
 }
 

@@ -72,6 +72,7 @@ static void add_gradient(const Sample *x, double loss, Tensor *gradient) {
 }
 
 static const char *check_sample(const Sample *x, int64_t most_steps) {
+  if (x->blank >= x->classes) return "the blank is no class";
   if (x->steps < 0 || x->steps > most_steps) return "an input length is out of range";
   if (x->length < 0 || x->length > x->targets->shape[1]) return "a target length is out of range";
   for (int64_t s = 1; s < 2 * x->length; s += 2)

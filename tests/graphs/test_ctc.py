@@ -186,6 +186,21 @@ def test_bad_labels_and_lengths_are_refused_and_nothing_is_written(compile, tmp_
             context.backward()
 
 
+def test_a_blank_that_is_no_class_of_the_run_is_refused(compile, tmp_path):
+    """How many classes there are only the run knows."""
+    it = Sequences(0)
+    model = it.model(zero_infinity=1)
+    model.nodes[0]["attributes"]["blank"] = 3
+    model.inputs[0]["shape"] = [*it.scores.shape[:2], "C"]
+    model.dim("C", 1, 3, 8)
+    context = package.load(compile(model.write(tmp_path)), threads=2).context()
+    it.targets[:] = 0
+    out = numpy.full(len(it.steps), 7, numpy.float32)
+    with pytest.raises(package.DataError):
+        context(*it.feeds, out=[out])
+    assert (out == 7).all()
+
+
 @pytest.mark.parametrize("change, said", [
     ({"blank": 3}, "`blank` is 3; it must be one of the 3 classes"), ({"blank": -1}, "`blank` is -1"),
     ({"targets": [5, 3]}, "input 1 must be [N, S] of the scores [T, N, C]"),

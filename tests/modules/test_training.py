@@ -337,6 +337,15 @@ def of_branches():
     return model
 
 
+def of_a_weight_that_only_branches_read():
+    """What goes into the If depends on no weight."""
+    model = Model()
+    model.constant(numpy.ones((2, 3), numpy.float32), "w")
+    x = model.node("Mul", [model.input("x", "f32", [2, 3]), model.constant(numpy.ones((2, 3), numpy.float32), "v")])
+    model.output(model.node("ReduceSum", [model.node("Add", [x, branches(model, "w")])], keepdims=0))
+    return model
+
+
 def of_a_weight_in_branches():
     model = Model()
     x = weighed(model, 2, 3)
@@ -386,6 +395,7 @@ def of_an_empty_part():
     (of_a_body, "a body of `n1`, Loop, reads the weight `w`, and would not see it change"),
     (of_branches, "`n1`, If, has no gradient, and the loss depends on it"),
     (of_a_weight_in_branches, "a body of `n1`, If, reads the weight `w`, and would not see it change"),
+    (of_a_weight_that_only_branches_read, "a body of `n1`, If, reads the weight `w`, and would not see it change"),
     (through_a_loop, "`n1`, Loop, has no gradient, and the loss depends on it"),
     (of_an_empty_part, "may be 0 long")])
 def test_what_would_be_wrong_without_a_word_is_refused(rnncc, tmp_path, model, words):
