@@ -4,13 +4,16 @@ import copy
 import gc
 import io
 import os
+import shutil
 import subprocess
 import sys
 
 import numpy
+import onnx
 import pytest
 import torch
 from torch import nn
+from torch.nn.utils import parametrize
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pack_sequence
 
 from support import pages
@@ -248,6 +251,90 @@ def test_calls_may_wait_for_their_backward_pass_and_reuse_its_memory(monkeypatch
     assert len(made) == 3
 
 
+class Scaled(nn.Module):
+    """A parametrization: each call makes another tensor."""
+
+    scale = 1
+
+    def forward(self, weight):
+        return weight * self.scale
+
+
+def test_a_weight_that_is_computed_anew_has_changed_where_its_elements_have():
+    """Two calls wait for their backward pass: on equal weights they may, on others the first is refused."""
+    layer = nn.LSTM(I, H)
+    fast, x = compiled(copy.deepcopy(layer)), padded()
+    for one in (layer, fast):
+        parametrize.register_parametrization(one, "weight_hh_l0", Scaled())
+
+    def gradients(one, second):
+        results = []
+        for one.parametrizations.weight_hh_l0[0].scale in (1, second):
+            results.append(one(x)[0].square().sum())
+        return torch.autograd.grad(sum(results), list(one.parameters()))
+
+    for found, due in zip(gradients(fast, 1), gradients(layer, 1)):
+        assert (found - due).abs().max() <= ERROR * due.abs().max()
+    with pytest.raises(package.ArgumentError, match="the model's weights have changed since the run"):
+        gradients(fast, 4)
+
+
+def test_the_same_memory_read_another_way_is_another_weight():
+    layer, x = nn.RNN(H, H), torch.randn(6, 4, H)
+    fast, weight = compiled(layer), torch.randn(H, H)
+    for given in (weight, weight.t()):
+        found, due = (torch.func.functional_call(it, {"weight_hh_l0": given}, (x,))[0] for it in (fast, layer))
+        assert (found - due).abs().max() < 1e-5
+
+
+def test_layers_of_inference_mode_run():
+    with torch.inference_mode():
+        layer = nn.LSTM(I, H)
+        fast, x = compiled(layer), padded()
+        for _ in range(2):
+            assert (fast(x)[0] - layer(x)[0]).abs().max() < 1e-6
+            fast.weight_hh_l0.mul_(2)
+
+
+class Severed(torch.autograd.Function):
+    """Hands no gradient on."""
+
+    @staticmethod
+    def forward(_, x):
+        return x * 2
+
+    @staticmethod
+    def backward(_, gradient):
+        return None
+
+
+def test_where_no_gradient_arrives_none_is_handed_on():
+    fast, x = compiled(nn.LSTM(I, H)), padded().requires_grad_()
+    Severed.apply(fast(x)[0]).sum().backward()
+    assert x.grad is None and all(parameter.grad is None for parameter in fast.parameters())
+
+
+def test_a_call_that_gets_no_memory_says_no_more_than_that(monkeypatch):
+    fast, x, told = compiled(nn.LSTM(I, H)), padded(), []
+
+    def none(_):
+        raise MemoryError("no memory")
+
+    monkeypatch.setattr(package.Module, "trainer", none)
+    monkeypatch.setattr(sys, "unraisablehook", told.append)
+    with pytest.raises(MemoryError, match="no memory"):
+        fast(x)
+    gc.collect()
+    assert not told
+
+
+@pytest.mark.parametrize("dynamo", [False, True], ids=["traced", "exported"])
+def test_it_is_exported_as_pytorchs_layer(dynamo, tmp_path):
+    fast, file = compiled(nn.LSTM(I, H, 2)).eval(), tmp_path / "layer.onnx"
+    torch.onnx.export(fast, (padded(),), str(file), dynamo=dynamo, verbose=False)
+    assert [node.op_type for node in onnx.load(file).graph.node].count("LSTM") == 2
+
+
 def test_longer_calls_compile_again_for_more():
     layer = nn.GRU(I, H, bias=False, bidirectional=True)
     fast = compiled(layer, steps=4, batch=2)
@@ -336,6 +423,44 @@ def test_a_module_is_compiled_once_and_again_where_it_was_damaged(tmp_path, monk
     with torch.no_grad():
         compiled(nn.LSTM(I, H), cache=tmp_path)(x)
     assert len(list(tmp_path.iterdir())) == 1 and not file.exists()
+
+
+def test_a_modules_name_is_of_all_that_makes_it(rnncc, tmp_path, monkeypatch):
+    """Of the model, and of the kernels, which rnncc reads from files."""
+    data, folder = tmp_path / "data", tmp_path / "layers"
+    folder.mkdir(mode=0o700)
+    for part in cache.DATA:
+        shutil.copytree(pages.ROOT / part, data / part, ignore=shutil.ignore_patterns("bindings"))
+    monkeypatch.setattr(cache, "_compile", lambda _stack, _options, target: None)
+    stack = cache.Stack("GRU", I, H, 0, 1, 1, True, False, False)
+
+    def name():
+        return cache.module_of(stack, ["--threads=1"], folder)
+
+    built_from = name()
+    monkeypatch.setenv("RNNCC_DATA", str(data))
+    assert name() == name() == built_from
+    names = {built_from}
+    for file in ("templates/attention.c", "runtime/run.c"):
+        with open(data / file, "a") as text:
+            text.write("\n")
+        names.add(name())
+    real = cache.document
+    monkeypatch.setattr(cache, "document", lambda *given: real(*given).replace("linear_before_reset", "other"))
+    names.add(name())
+    assert len(names) == 4
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path):
+    tmp_path.chmod(0o700)
+    left, at_work = tmp_path / "new-left", tmp_path / "new-at-work"
+    for room in (left, at_work):
+        room.mkdir()
+        (room / "layer.json").write_text("{}")
+    os.utime(left, (0, 0))
+    with torch.no_grad():
+        compiled(nn.LSTM(I, H), cache=tmp_path)(padded())
+    assert at_work.exists() and not left.exists()
 
 
 def test_a_folder_that_others_may_write_to_is_refused(tmp_path):

@@ -2,7 +2,8 @@
 """Modules of layers, compiled once for a user: files in a folder of the user's.
 
     which folder   `cache` of compile_rnn(), else $RNNCC_CACHE, else rnncc/torch in $XDG_CACHE_HOME or in ~/.cache
-    a file's name  is the hash of all that the module depends on: layer, bounds, options, the program rnncc, the CPU
+    a file's name  is the hash of all that the module depends on: the model, bounds, options, the program rnncc and
+                   the files of its own that it reads, the CPU
     when it lasts  a file appears when it is complete, and is never changed; the KEPT last used stay
     whose it is    a module is code that runs: a folder of another user, or that others may write to, is refused
 
@@ -16,6 +17,7 @@ import platform
 import re
 import shutil
 import tempfile
+import time
 from functools import lru_cache
 from pathlib import Path
 from typing import List, Optional, Sequence
@@ -28,6 +30,10 @@ from ..native import Path as AnyPath
 from .graph import Stack, document, key, zeros
 
 KEPT = 256
+DATA, READ = ("templates", "runtime", "schedules"), (".c", ".h", ".def", ".jsonl")  # of rnncc's own files
+WEIGHTS = "layer.safetensors"
+ROOM = "new-"  # begins the name of a folder that a module is made in
+ABANDONED = 86400.0  # seconds after which nothing compiles in a folder any more
 
 
 def folder_of(given: Optional[AnyPath]) -> Path:
@@ -64,9 +70,22 @@ def _program(path: str, _changed: int) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
+def _data_of(program: Path) -> Optional[Path]:
+    """The folder that rnncc reads kernels from: $RNNCC_DATA, the one beside it, or the sources that it was built in."""
+    given = os.environ.get("RNNCC_DATA")
+    places = [Path(given)] if given else [program.parents[1] / "share" / "rnncc", *program.parents]
+    return next((it for it in places if (it / "templates").is_dir() and (it / "runtime").is_dir()), None)
+
+
 def _compiler() -> str:
-    path = os.path.realpath(programs.find("rnncc"))
-    return _program(path, os.stat(path).st_mtime_ns)
+    program = Path(os.path.realpath(programs.find("rnncc")))
+    found = hashlib.sha256(_program(str(program), program.stat().st_mtime_ns).encode())
+    data = _data_of(program)
+    parts = [data / part for part in DATA] if data else []
+    for path in sorted(it for part in parts for it in part.rglob("*.*")):
+        if path.suffix in READ and path.is_file():
+            found.update(f"{path.name} {path.stat().st_size} ".encode() + path.read_bytes())
+    return found.hexdigest()
 
 
 def _drop_old(folder: Path) -> None:
@@ -76,14 +95,18 @@ def _drop_old(folder: Path) -> None:
             used.append((path.stat().st_mtime, path))
     for _, path in sorted(used)[:-KEPT]:
         path.unlink(missing_ok=True)
+    for room in folder.glob(f"{ROOM}*"):  # of a process that was killed
+        with contextlib.suppress(OSError):
+            if time.time() - room.stat().st_mtime > ABANDONED:
+                shutil.rmtree(room, ignore_errors=True)
 
 
 def _compile(stack: Stack, options: List[str], target: Path) -> None:
-    room = Path(tempfile.mkdtemp(prefix="new-", dir=target.parent))
+    room = Path(tempfile.mkdtemp(prefix=ROOM, dir=target.parent))
     try:
         weights = zeros(stack)
-        (room / "layer.safetensors").write_bytes(weights)
-        (room / "layer.json").write_text(document(stack, "layer.safetensors", hashlib.sha256(weights).hexdigest()))
+        (room / WEIGHTS).write_bytes(weights)
+        (room / "layer.json").write_text(document(stack, WEIGHTS, hashlib.sha256(weights).hexdigest()))
         compile_model(room / "layer.json", room / "layer.so", options=options, threads=1).close()
         os.replace(room / "layer.so", target)
     finally:
@@ -94,7 +117,7 @@ def module_of(stack: Stack, options: Sequence[str], cache: Optional[AnyPath]) ->
     """The path of the compiled module."""
     folder = folder_of(cache)
     words = list(options)
-    path = folder / f"{key(stack, words, _compiler(), _cpu())}.so"
+    path = folder / f"{key(stack, document(stack, WEIGHTS, ''), words, _compiler(), _cpu())}.so"
     if path.exists() and _loads(path):
         with contextlib.suppress(OSError):  # a file system that is read only
             os.utime(path)

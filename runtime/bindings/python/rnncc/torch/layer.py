@@ -13,6 +13,7 @@ from .runs import BATCH, STEPS, Runners, Settings
 torch: Any = importlib.import_module("torch")
 rnn_utils: Any = importlib.import_module("torch.nn.utils.rnn")
 PackedSequence = rnn_utils.PackedSequence
+_is_exporting: Any = getattr(torch.compiler, "is_exporting", bool)  # older releases have none: false
 
 
 class CompiledRNN:
@@ -47,6 +48,8 @@ class CompiledRNN:
     # ---- calls ----
 
     def forward(self, input: Any, hx: Any = None) -> Any:
+        if torch.jit.is_tracing() or _is_exporting():  # what is written is PyTorch's layer
+            return super().forward(input, hx)  # type: ignore[misc]
         if isinstance(input, PackedSequence):
             return self._packed(input, hx)
         _checked("input", input)

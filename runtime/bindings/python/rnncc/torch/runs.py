@@ -2,8 +2,8 @@
 """Modules of a stack of layers, one for each kind of call, and runs of them in autograd.
 
 A run that may be differentiated has a context of its own until its backward pass, because what it computed stays there;
-then the next run has it. Weights are set where they are not those that the module has: another tensor, or another
-version of it, which each optimiser's step makes."""
+then the next run has it. Weights are set where they are not those that the module has: another tensor with other
+elements, or another version of it, which each optimiser's step makes."""
 from __future__ import annotations
 
 import importlib
@@ -59,6 +59,21 @@ def _at_least(extent: int, least: int) -> int:
     return max(least, 1 << (extent - 1).bit_length())
 
 
+class Given(NamedTuple):
+    """A weight that the module has."""
+
+    view: Any  # it keeps the memory, and shares the tensor's version
+    version: int
+
+    def is_still(self, tensor: Any) -> bool:
+        """Whether the tensor has the same elements: one that a parametrization computed anew may have."""
+        if tensor.is_inference() or self.view.is_inference() or self.view._version != self.version:
+            return False  # what inference_mode() makes counts no versions
+        if self.view.data_ptr() != tensor.data_ptr():
+            return bool(torch.equal(self.view, tensor))
+        return self.view.stride() == tensor.stride() and tensor._version == self.version
+
+
 class Runner:
     """A loaded module. Calls at once wait for each other."""
 
@@ -76,7 +91,7 @@ class Runner:
             self._pool = _pools[settings.threads] = Pool(path, threads=settings.threads)
         self._module: Module = load(path, pool=self._pool)
         self.lock = threading.RLock()
-        self._set: Dict[str, Tuple[Any, int]] = {}  # what the module has: a view that keeps the memory, and its version
+        self._set: Dict[str, Given] = {}
         self._free: List[Trainer] = []
 
     def fits(self, extents: Tuple[int, int]) -> bool:
@@ -98,7 +113,7 @@ class Runner:
         changed = {}
         for name, tensor in zip(self._names, weights):
             has = self._set.get(name)
-            if has is None or has[0].data_ptr() != tensor.data_ptr() or has[1] != tensor._version:
+            if has is None or not has.is_still(tensor):
                 changed[name] = tensor.detach()
         if not changed:
             return
@@ -106,7 +121,8 @@ class Runner:
             context.set_weights(changed)
         else:
             self._module.weights.update(changed)
-        self._set.update({name: (tensor, tensor._version) for name, tensor in changed.items()})
+        self._set.update({name: Given(tensor, -1 if tensor.is_inference() else tensor._version)
+                          for name, tensor in changed.items()})
 
     def infer(self, inputs: Sequence[Any], weights: Sequence[Any]) -> Tuple[Any, ...]:
         with self.lock:
@@ -117,12 +133,16 @@ class Runner:
 class Lease:
     """A context that holds a run until its backward pass, or until nothing can ask for that any more."""
 
+    trainer: Optional[Trainer] = None  # where taking one fails, too
+
     def __init__(self, runner: Runner):
         self.runner = runner
         with runner.lock:
-            self.trainer: Optional[Trainer] = runner.take()
+            self.trainer = runner.take()
 
     def end(self) -> None:
+        if self.trainer is None:
+            return
         with self.runner.lock:
             if self.trainer is not None:
                 self.runner.give(self.trainer)
@@ -153,6 +173,9 @@ class _Run(torch.autograd.Function):  # type: ignore[misc]
         trainer = lease.trainer
         if trainer is None:
             raise ArgumentError("backward: a compiled layer goes back through each of its calls once; expected another call")
+        if all(it is None for it in given):  # what follows has no gradient
+            lease.end()
+            return (None,) * len(ctx.needs_input_grad)
         with lease.runner.lock:
             gradients = {name: None if it is None else it.detach() for name, it in zip(("y", "hn", "cn"), given)}
             found: Dict[str, Any] = trainer.backward_from(gradients)
