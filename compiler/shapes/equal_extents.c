@@ -102,16 +102,20 @@ static void expect_layer(Graph *graph, Node *node) {
   if (rank_of(node, 0) == 3 && rank_of(node, 1) == 3) expect_equal(graph, node, (Place){0, 2}, (Place){1, 2});
 }
 
-/* Counts of the data: of an extent and 1, or a constant, broadcasting decides. */
+/* Counts of the data: of an extent and 1, or a constant, broadcasting decides. All must be equal to the first one. */
 static void expect_broadcast(Graph *graph, Node *node) {
-  for (int i = 1; i < node->n_inputs; i++)
-    for (int k = 0; k < i && node->inputs[i]; k++)
-      for (int from_end = 1; node->inputs[k] && from_end <= rank_of(node, i) && from_end <= rank_of(node, k);
-           from_end++) {
-        Place earlier = {k, rank_of(node, k) - from_end}, own = {i, rank_of(node, i) - from_end};
-        if (!dim_is_given(extent_at(node, earlier)) && !dim_is_given(extent_at(node, own)))
-          expect_equal(graph, node, earlier, own);
-      }
+  Place first[MAX_RANK];
+  bool has_first[MAX_RANK] = {false};
+  for (int i = 0; i < node->n_inputs; i++)
+    for (int from_end = 1; node->inputs[i] && from_end <= rank_of(node, i); from_end++) {
+      Place own = {i, rank_of(node, i) - from_end};
+      if (dim_is_given(extent_at(node, own))) continue;
+      if (has_first[from_end - 1])
+        expect_equal(graph, node, first[from_end - 1], own);
+      else
+        first[from_end - 1] = own;
+      has_first[from_end - 1] = true;
+    }
 }
 
 static void (*const expect_of[N_OPS])(Graph *, Node *) = {

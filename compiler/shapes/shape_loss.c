@@ -22,7 +22,7 @@ static bool check_ctc(Graph *graph, Node *node) {
   int64_t blank = node_int(node, ATTR_blank);
   bool good = check_shape(graph, node, 1, 2, targets, "[N, S] of the scores [T, N, C]");
   for (int i = 2; i < 4; i++) good &= check_shape(graph, node, i, 1, &N, "[N] of the scores [T, N, C]");
-  if (blank < 0 || (dim_is_const(C) && blank >= dim_value(C)))
+  if (blank < 0 || blank >= dim_upper(C))
     return shape_error(node, "`blank` is %lld; it must be one of the %s classes", (long long)blank, dim_text(graph, C));
   return good;
 }

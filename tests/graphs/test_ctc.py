@@ -186,6 +186,15 @@ def test_bad_labels_and_lengths_are_refused_and_nothing_is_written(compile, tmp_
             context.backward()
 
 
+def test_a_blank_that_is_no_class_of_any_run_is_refused_at_compile_time(rnncc, tmp_path):
+    model = Sequences(0).model()
+    model.inputs[0]["shape"] = [5, 6, "C"]
+    model.dim("C", 2, 3, 9)
+    model.nodes[0]["attributes"]["blank"] = 9
+    done = rnncc(model.write(tmp_path), "-o", tmp_path / "m.so")
+    assert done.returncode == EXIT_INVALID and "`blank` is 9; it must be one of the C classes" in done.stderr, done.stderr
+
+
 def test_a_blank_that_is_no_class_of_the_run_is_refused(compile, tmp_path):
     """How many classes there are only the run knows."""
     it = Sequences(0)
