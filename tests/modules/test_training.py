@@ -419,6 +419,17 @@ def test_layers_of_any_gate_order_and_of_fewer_outputs_are_trained(compile, tmp_
         assert all(numpy.abs(d).max() > 0 for d in trainer.gradients().values())
 
 
+def test_a_weight_that_an_operator_hands_on_as_it_is_is_trained(compile, tmp_path):
+    model = Model()
+    x = model.input("x", "f32", [2])
+    w = model.node("CastLike", [model.constant(numpy.ones(2, numpy.float32), "w"), x])
+    model.output(model.node("ReduceSum", [model.node("Mul", [w, x])], keepdims=0))
+    trainer = package.load(compile(model.write(tmp_path), "--train"), threads=1).trainer()
+    trainer(numpy.array([2, 3], numpy.float32))
+    trainer.backward()
+    assert (trainer.gradients()["w"] == [2, 3]).all()
+
+
 def test_a_power_of_nothing_has_no_slope(compile, tmp_path):
     model = Model()
     w = model.constant(numpy.array([0, 2], numpy.float32), "w")
