@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 from support.model_builder import Model
 from support.module import rnncc as package
 
-EXIT_INVALID = 2
+EXIT_INVALID, EXIT_LIMIT = 2, 4
 STEP = 1e-6
 
 
@@ -221,6 +221,20 @@ def test_nodes_that_are_wrong_are_refused(rnncc, tmp_path, change, said):
         given["shape"] = change.get(given["name"], list(given["shape"]))
     done = rnncc(model.write(tmp_path), "-o", tmp_path / "m.so")
     assert done.returncode == EXIT_INVALID and said in done.stderr, done.stderr
+
+
+def test_tables_beyond_all_memory_are_refused(rnncc, tmp_path):
+    """Of frames and labels whose product is no number of bytes."""
+    model, most = Sequences(0).model("sum", trained=False), 2**31 - 1
+    w = model.constant(numpy.ones(3, numpy.float32), "w")
+    model.nodes[0]["inputs"][0] = "weighed"
+    model.nodes.insert(0, {"op": "Mul", "inputs": ["scores", w], "outputs": ["weighed"]})
+    for given in model.inputs:
+        given["shape"] = {"scores": ["T", 6, 3], "targets": [6, "S"]}.get(given["name"], given["shape"])
+    model.dim("T", 1, 4, most)
+    model.dim("S", 1, 2, most)
+    done = rnncc(model.write(tmp_path), "--train", "-o", tmp_path / "m.so")
+    assert done.returncode == EXIT_LIMIT and "64 TiB" in done.stderr, done.stderr
 
 
 def test_an_onnx_file_has_it_of_the_domain_of_the_project(compile, tmp_path):
