@@ -27,16 +27,23 @@ static Value *by_channel(const Formula *f, Value *numbers, const Value *x) {
   return build_reshape(f, numbers, x->rank - 1, shape);
 }
 
+/* The weight that the value is a copy of: exporters write some for weights with equal numbers. NULL: it is of none. */
+static Value *copied_weight(Value *value) {
+  while (is_op(value->producer, OP_Identity)) value = value->producer->inputs[0];
+  return value->is_weight ? value : NULL;
+}
+
 /* kept * momentum + now * (1 - momentum). A step of training makes it the weight's next value: a copy of it, as the
  * result may get another name. */
 static Value *running(const Formula *f, const Node *node, int input, Value *now) {
   Graph *graph = f->graph;
-  Value *kept = node->inputs[input];
+  Value *kept = node->inputs[input], *weight = copied_weight(kept);
   double momentum = node_float(node, ATTR_momentum);
   now = build_reshape(f, now, 1, &node->inputs[0]->shape[1]);
   Value *next = plus(f, times(f, kept, number(f, kept, momentum)), times(f, now, number(f, now, 1 - momentum)));
-  if (kept->is_weight && graph->config && graph->config->training.wanted)
-    *LIST_APPEND(graph->arena, graph->statistics, graph->n_statistics) = (Statistic){kept, apply(f, OP_Identity, next)};
+  if (weight && graph->config && graph->config->training.wanted)
+    *LIST_APPEND(graph->arena, graph->statistics, graph->n_statistics) =
+        (Statistic){weight, apply(f, OP_Identity, next)};
   return next;
 }
 

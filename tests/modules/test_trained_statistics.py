@@ -58,6 +58,17 @@ def test_a_step_takes_the_statistics_of_its_run_and_a_run_alone_does_not(compile
             assert numpy.abs(array - due[name]).max() < 2.0**-20 * numpy.abs(due[name]).max(), name
 
 
+def test_they_are_those_of_the_weight_that_a_node_reads_a_copy_of(compile, tmp_path):
+    model = network()
+    model.nodes[0]["inputs"][3] = "copy"
+    model.nodes.insert(0, {"op": "Identity", "inputs": ["mean"], "outputs": ["copy"]})
+    trainer = package.load(compile(model.write(tmp_path), "--train"), threads=1).trainer()
+    plain = package.load(compile(network().write(tmp_path, "plain"), "--train"), threads=1).trainer()
+    for it in (trainer, plain):
+        train(it, batch())
+    assert set(statistics(trainer)) == {"mean", "variance"} and same(statistics(trainer), statistics(plain))
+
+
 def test_they_are_set_by_name_and_have_no_gradient(compile, tmp_path):
     trainer = package.load(compile(network().write(tmp_path), "--train"), threads=1).trainer()
     zeros = {name: numpy.zeros(CHANNELS, numpy.float32) for name in ("mean", "variance")}
