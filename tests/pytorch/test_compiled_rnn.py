@@ -225,7 +225,10 @@ def test_weights_are_set_where_they_have_changed(monkeypatch):
     assert calls[1:] == [["bias_hh_l0"]]
     fast.weight_hh_l0.data = torch.zeros(4 * H, H)
     fast(x)
-    assert calls[2:] == [["weight_hh_l0"]]
+    fast.bias_ih_l0.detach().numpy()[:] = 1  # no version tells this
+    fast.bias_ih_l0.data = fast.bias_ih_l0.data.clone()
+    fast(x)
+    assert calls[2:] == [["weight_hh_l0"], ["bias_ih_l0"]]
     reference = nn.LSTM(I, H)
     reference.load_state_dict(fast.state_dict())
     assert (fast(x)[0] - reference(x)[0]).abs().max() < 1e-6
@@ -449,6 +452,16 @@ def test_a_modules_name_is_of_all_that_makes_it(rnncc, tmp_path, monkeypatch):
     monkeypatch.setattr(cache, "document", lambda *given: real(*given).replace("linear_before_reset", "other"))
     names.add(name())
     assert len(names) == 4
+
+
+def test_a_folder_stays_where_the_program_goes_to_another(tmp_path, monkeypatch):
+    used = []
+    monkeypatch.setattr(runs, "module_of", lambda stack, options, folder: used.append(folder) or cache.module_of(stack, options, None))
+    monkeypatch.chdir(tmp_path)
+    fast = compiled(nn.LSTM(I, H), cache="layers")
+    monkeypatch.chdir("/")
+    fast(padded())
+    assert used == [str(tmp_path / "layers")]
 
 
 def test_what_a_killed_process_left_is_removed(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from ..errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
@@ -186,5 +187,6 @@ def compile_rnn(layer: Any, *, threads: Optional[int] = None, cache: Optional[An
     made = kind.__new__(kind)
     made.__dict__.update({name: value.copy() if isinstance(value, (dict, list)) else value
                           for name, value in layer.__dict__.items() if name != "_stacks"})
-    made._settings = Settings(torch.get_num_threads() if threads is None else threads, cache, tuple(options), steps, batch)
+    folder = None if cache is None else os.path.abspath(cache)  # also when the program goes to another folder
+    made._settings = Settings(torch.get_num_threads() if threads is None else threads, folder, tuple(options), steps, batch)
     return made

@@ -69,8 +69,8 @@ class Given(NamedTuple):
         """Whether the tensor has the same elements: one that a parametrization computed anew may have."""
         if tensor.is_inference() or self.view.is_inference() or self.view._version != self.version:
             return False  # what inference_mode() makes counts no versions
-        if self.view.data_ptr() != tensor.data_ptr():
-            return bool(torch.equal(self.view, tensor))
+        if self.view.data_ptr() != tensor.data_ptr():  # memory of a parameter may have changed without a version
+            return not isinstance(tensor, torch.nn.Parameter) and bool(torch.equal(self.view, tensor))
         return self.view.stride() == tensor.stride() and tensor._version == self.version
 
 
