@@ -7,14 +7,13 @@ import sys
 
 import pytest
 
-from pytorch.apart import apart
 from support import pages
 
 README = pages.README.read_text()
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory, from_torch, rnncc):
+def folder(tmp_path_factory, rnncc):
     """The programs of README.md, and the module that its command makes."""
     folder = tmp_path_factory.mktemp("readme")
     for name, code in pages.programs(README).items():
@@ -22,14 +21,11 @@ def folder(tmp_path_factory, from_torch, rnncc):
     (folder / "runtime").symlink_to(pages.ROOT / "runtime")
     (command,) = [line for line in README.splitlines() if "tools/from_torch network.py" in line]
 
-    def export():
-        sys.argv = shlex.split(command.partition(".venv-torch/bin/python ")[2])
-        sys.path.insert(0, str(folder))
-        os.chdir(folder)
-        from_torch.RNNCC = rnncc.path
-        from_torch.main()
-
-    apart(export)
+    words = shlex.split(command.partition(".venv-torch/bin/python ")[2])
+    # A process of its own, not a fork: after some exports PyTorch takes run-time axes of later ones for constants.
+    done = subprocess.run([sys.executable, pages.ROOT / words[0], *words[1:]], cwd=folder, capture_output=True, text=True,
+                          env=os.environ | {"RNNCC": str(rnncc.path)})
+    assert done.returncode == 0, done.stderr
     return folder
 
 
