@@ -9,16 +9,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
-#include "rnncc_loader.h"
+#include "module_tensors.h"
 
 extern void *__libc_malloc(size_t bytes);
 extern void *__libc_calloc(size_t count, size_t bytes);
 extern void *__libc_memalign(size_t alignment, size_t bytes);
 extern void __libc_free(void *memory);
 
-enum { MOST = 16, MOST_LIVE = 4096 };
+enum { MOST_LIVE = 4096 };
 
 static const void *module;          /* where it is loaded; NULL: nothing is counted */
 static const void *live[MOST_LIVE]; /* by the module, not given back. One thread at a time takes memory */
@@ -66,19 +65,8 @@ int munmap(void *memory, size_t bytes) {
   return next(memory, bytes);
 }
 
-static rnncc_tensor tensor_of(const rnncc_tensor_info *info) {
-  rnncc_tensor it = {.struct_size = sizeof it, .dtype = info->dtype, .rank = info->rank};
-  it.bytes = rnncc_dtype_size(info->dtype);
-  for (int axis = 0; axis < info->rank; axis++) {
-    it.shape[axis] = info->max_shape[axis];
-    it.bytes *= (size_t)it.shape[axis];
-  }
-  it.data = calloc(1, it.bytes + 1);
-  return it;
-}
-
 typedef struct Tensors {
-  rnncc_tensor inputs[MOST], outputs[MOST];
+  rnncc_tensor inputs[MOST_TENSORS], outputs[MOST_TENSORS];
 } Tensors;
 
 /* RNNCC_OK, or why the first call failed that did. */
@@ -105,12 +93,16 @@ static int try_all(const rnncc_api *api) {
   Tensors first = {0}, t;
   Dl_info of;
   int failures = 0;
-  if (api->info->n_inputs > MOST || api->info->n_outputs > MOST || !dladdr((const void *)api, &of)) return 4;
-  for (int i = 0; i < api->info->n_inputs; i++) first.inputs[i] = tensor_of(rnncc_input_at(api->info, i));
-  for (int i = 0; i < api->info->n_outputs; i++) first.outputs[i] = tensor_of(rnncc_output_at(api->info, i));
+  if (api->info->n_inputs > MOST_TENSORS || api->info->n_outputs > MOST_TENSORS || !dladdr((const void *)api, &of))
+    return 4;
+  for (int i = 0; i < api->info->n_inputs; i++)
+    first.inputs[i] = tensor_of(api->info, rnncc_input_at(api->info, i), true, true);
+  for (int i = 0; i < api->info->n_outputs; i++)
+    first.outputs[i] = tensor_of(api->info, rnncc_output_at(api->info, i), true, true);
   if (round_of(api, &first)) return 5;
   t = first;
-  for (int i = 0; i < api->info->n_outputs; i++) t.outputs[i] = tensor_of(rnncc_output_at(api->info, i));
+  for (int i = 0; i < api->info->n_outputs; i++)
+    t.outputs[i] = tensor_of(api->info, rnncc_output_at(api->info, i), true, true);
   for (failing = 1;; failing++) {
     asked = 0;
     module = of.dli_fbase;

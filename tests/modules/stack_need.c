@@ -6,30 +6,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <ucontext.h>
 
-#include "rnncc_loader.h"
+#include "module_tensors.h"
 
-enum { STACK = 1 << 20, PAINT = 0x5a, MOST = 16 };
+enum { STACK = 1 << 20, PAINT = 0x5a };
 
 typedef struct Call {
   const rnncc_api *api;
   rnncc_context *context;
-  rnncc_tensor inputs[MOST], outputs[MOST];
+  rnncc_tensor inputs[MOST_TENSORS], outputs[MOST_TENSORS];
   rnncc_status status;
 } Call;
-
-static rnncc_tensor tensor_of(const rnncc_tensor_info *info) {
-  rnncc_tensor it = {.struct_size = sizeof it, .dtype = info->dtype, .rank = info->rank};
-  it.bytes = rnncc_dtype_size(info->dtype);
-  for (int axis = 0; axis < info->rank; axis++) {
-    it.shape[axis] = info->max_shape[axis];
-    it.bytes *= (size_t)it.shape[axis];
-  }
-  it.data = calloc(1, it.bytes + 1);
-  return it;
-}
 
 static void *run(void *arg) {
   Call *call = arg;
@@ -80,9 +68,11 @@ static int measure(const rnncc_api *api, unsigned char *stack, size_t room) {
   Call call = {.api = api};
   rnncc_options options = {.struct_size = sizeof options, .threads = 1};
   rnncc_model *model;
-  if (api->info->n_inputs > MOST || api->info->n_outputs > MOST) return 4;
-  for (int i = 0; i < api->info->n_inputs; i++) call.inputs[i] = tensor_of(rnncc_input_at(api->info, i));
-  for (int i = 0; i < api->info->n_outputs; i++) call.outputs[i] = tensor_of(rnncc_output_at(api->info, i));
+  if (api->info->n_inputs > MOST_TENSORS || api->info->n_outputs > MOST_TENSORS) return 4;
+  for (int i = 0; i < api->info->n_inputs; i++)
+    call.inputs[i] = tensor_of(api->info, rnncc_input_at(api->info, i), true, true);
+  for (int i = 0; i < api->info->n_outputs; i++)
+    call.outputs[i] = tensor_of(api->info, rnncc_output_at(api->info, i), true, true);
   if (api->model_create(&options, &model, NULL) || api->context_create(model, NULL, 0, &call.context, NULL)) return 5;
   size_t idle = bytes_touched(stack, nothing, NULL), used = bytes_touched(stack, run, &call);
   if (call.status) fprintf(stderr, "%s: %s\n", api->info->name, api->last_error(call.context));
