@@ -106,13 +106,36 @@ def add_options(sub, rounds, seconds):
     sub.add_argument("--output", metavar="DIRECTORY", help="where the page goes")
 
 
+def case_parser(what, description, default="all", **more):
+    """Of a benchmark that has a command line of its own: which cases, and --list."""
+    top = argparse.ArgumentParser(prog=f"tools/bench {what}", description=description, **more)
+    top.add_argument("case", nargs="*", help=f"of --list, or a pattern of names; default: {default}")
+    top.add_argument("--list", action="store_true", help="prints the names of the cases")
+    return top
+
+
+def add_turns(top, others):
+    """Of a table of contestants that take turns on a number of threads."""
+    top.add_argument("--without", action="append", default=[], choices=others, help="leaves a peer out; may repeat")
+    top.add_argument("--threads", type=positive(int), default=2, metavar="N", help="of all (2)")
+    top.add_argument("--turns", type=positive(int), default=9, metavar="N", help="of each (9)")
+    top.add_argument("--record", type=Path, metavar="PAGE.md", help="writes the tables there, too")
+
+
+def parse_cases(top, words, cases):
+    """What is given, and the names of the cases that it chooses."""
+    given = top.parse_args(words)
+    given.names = chosen_names(given.case, list(cases), "case", top)
+    return given
+
+
 def parser():
     top = argparse.ArgumentParser(
         prog="tools/bench",
         description="Compares compiled modules with their peers, or with modules made without a step of the "
                     "compiler: same weights, same input, in turns.",
         epilog="exit: 0 ok, 1 outputs disagree, 2 usage, 5 environment")
-    what = top.add_subparsers(dest="what", required=True, metavar="rnn|cnn|products|lowp|ablation|compare|model|predict|static|width|exported|deepcpu|blocks|train|fft")
+    what = top.add_subparsers(dest="what", required=True, metavar="rnn|cnn|products|lowp|ablation|compare|model|predict|static|width|exported|deepcpu|blocks|train|fft|call|weights")
     rnn = what.add_parser(
         "rnn", help="recurrent layers, against ONNX Runtime, OpenVINO and PyTorch",
         epilog="Writes RESULTS.avx512.md, results.avx512.json and rnn.avx512.svg, or those of another instruction set, "

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """tools/bench blocks: the blocks between the recurrent layers of networks that read text (DeepCPU, USENIX ATC 2018, section
 6), each beside the same graph without the steps that make it one kernel, ONNX Runtime and PyTorch, in turns."""
-import argparse
 import os
 import statistics
 import sys
@@ -10,8 +9,8 @@ import zlib
 from collections import namedtuple
 from pathlib import Path
 
-from benchmarks.arguments import chosen_names, positive
-from benchmarks.environment import BUILD, ENVIRONMENT_ERROR, PEERS, Missing, output_of
+from benchmarks.arguments import add_turns, case_parser, parse_cases
+from benchmarks.environment import BUILD, PEERS, Missing, exit_code, output_of
 
 RNNCC = BUILD / "compiler" / "rnncc"
 TOLERANCE = 1e-4  # relative to the largest value
@@ -206,24 +205,16 @@ def attention_sum(net):
 
 
 def parser():
-    top = argparse.ArgumentParser(
-        prog="tools/bench blocks",
-        description="Runs blocks of networks that read text in turns with the same graph unfused, ONNX Runtime and PyTorch. Results "
-                    "must agree to 1e-4.")
-    top.add_argument("case", nargs="*", help="of --list, or a pattern of names; default: all")
-    top.add_argument("--list", action="store_true", help="prints the names of the cases")
-    top.add_argument("--without", action="append", default=[], choices=PEERS["blocks"], help="leaves a peer out; may repeat")
-    top.add_argument("--threads", type=positive(int), default=2, metavar="N", help="of all (2)")
-    top.add_argument("--turns", type=positive(int), default=9, metavar="N", help="of each (9)")
-    top.add_argument("--record", type=Path, metavar="PAGE.md", help="writes the table there, too")
+    top = case_parser(
+        "blocks",
+        "Runs blocks of networks that read text in turns with the same graph unfused, ONNX Runtime and PyTorch. Results "
+        "must agree to 1e-4.")
+    add_turns(top, PEERS["blocks"])
     return top
 
 
 def parse(words):
-    top = parser()
-    given = top.parse_args(words)
-    given.names = chosen_names(given.case, list(CASES), "case", top)
-    return given
+    return parse_cases(parser(), words, CASES)
 
 
 class Job:
@@ -313,11 +304,7 @@ def run(given):
 def main(words):
     from benchmarks.contestants import Failed  # needs the venv's packages
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
-    try:
-        return run(parse(words))
-    except (Missing, Failed) as reason:
-        print(f"tools/bench: {reason}", file=sys.stderr)
-        return ENVIRONMENT_ERROR
+    return exit_code(run, parse(words), also=Failed)
 
 
 if __name__ == "__main__":

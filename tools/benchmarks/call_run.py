@@ -3,7 +3,6 @@
 
 Networks of a few additions, so that there is little else: what a call takes from Python, less what the run takes from C.
 """
-import argparse
 import statistics
 import subprocess
 import sys
@@ -11,7 +10,7 @@ import time
 from types import SimpleNamespace
 
 from benchmarks import environment
-from benchmarks.arguments import chosen_names, positive
+from benchmarks.arguments import case_parser, parse_cases, positive
 
 CASES = {"one": 1, "two": 2, "four": 4}  # inputs, and as many outputs
 WAYS = ("call", "out=", "by name", "onnxruntime")
@@ -19,21 +18,16 @@ CALLS = 2000
 
 
 def parser():
-    top = argparse.ArgumentParser(
-        prog="tools/bench call",
-        description="Times calls of small networks from Python: us that a call adds to the run, on one thread, as the median "
-                    "of rounds. call: m(x). out=: m(x, out=y). by name: m.run({...}).")
-    top.add_argument("case", nargs="*", help="of --list, or a pattern of names; default: all")
-    top.add_argument("--list", action="store_true", help="prints the names of the cases")
+    top = case_parser(
+        "call",
+        "Times calls of small networks from Python: us that a call adds to the run, on one thread, as the median "
+        "of rounds. call: m(x). out=: m(x, out=y). by name: m.run({...}).")
     top.add_argument("--rounds", type=positive(int), default=20, help="default: 20")
     return top
 
 
 def parse(words):
-    top = parser()
-    given = top.parse_args(words)
-    given.names = chosen_names(given.case, list(CASES), "case", top)
-    return given
+    return parse_cases(parser(), words, CASES)
 
 
 def model_of(count):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """tools/bench deepcpu: the three applications of DeepCPU (M. Zhang et al., USENIX ATC 2018, tables 2 to 4) beside ONNX
 Runtime, OpenVINO and PyTorch, in turns: latency, queries a second, and where the time goes."""
-import argparse
 import os
 import statistics
 import sys
@@ -9,8 +8,8 @@ import tempfile
 from collections import namedtuple
 from pathlib import Path
 
-from benchmarks.arguments import chosen_names, positive
-from benchmarks.environment import BUILD, ENVIRONMENT_ERROR, PEERS, Missing, output_of
+from benchmarks.arguments import add_turns, case_parser, parse_cases
+from benchmarks.environment import BUILD, PEERS, Missing, exit_code, output_of
 
 RNNCC = BUILD / "compiler" / "rnncc"
 TOLERANCE = 1e-4  # relative to the largest value
@@ -22,24 +21,16 @@ Row = namedtuple("Row", "case milliseconds ratios layers")  # by contestant; by 
 
 
 def parser():
-    top = argparse.ArgumentParser(
-        prog="tools/bench deepcpu",
-        description="Runs the three applications of DeepCPU's paper in turns with ONNX Runtime, OpenVINO and PyTorch. Results "
-                    "must agree to 1e-4.")
-    top.add_argument("case", nargs="*", help="of --list, or a pattern of names; default: all")
-    top.add_argument("--list", action="store_true", help="prints the names of the cases")
-    top.add_argument("--without", action="append", default=[], choices=PEERS["deepcpu"], help="leaves a peer out; may repeat")
-    top.add_argument("--threads", type=positive(int), default=2, metavar="N", help="of all (2)")
-    top.add_argument("--turns", type=positive(int), default=9, metavar="N", help="of each (9)")
-    top.add_argument("--record", type=Path, metavar="PAGE.md", help="writes the tables there, too")
+    top = case_parser(
+        "deepcpu",
+        "Runs the three applications of DeepCPU's paper in turns with ONNX Runtime, OpenVINO and PyTorch. Results "
+        "must agree to 1e-4.")
+    add_turns(top, PEERS["deepcpu"])
     return top
 
 
 def parse(words):
-    top = parser()
-    given = top.parse_args(words)
-    given.names = chosen_names(given.case, list(CASES), "case", top)
-    return given
+    return parse_cases(parser(), words, CASES)
 
 
 class ReaderJob:
@@ -159,11 +150,7 @@ def run(given):
 def main(words):
     from benchmarks.contestants import Failed  # needs the venv's packages
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
-    try:
-        return run(parse(words))
-    except (Missing, Failed) as reason:
-        print(f"tools/bench: {reason}", file=sys.stderr)
-        return ENVIRONMENT_ERROR
+    return exit_code(run, parse(words), also=Failed)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,15 @@ class Missing(Exception):
     pass
 
 
+def exit_code(run, *given, also=Missing):
+    """What run(*given) returns; where the machine lacks something, which Missing or `also` says, that is told."""
+    try:
+        return run(*given)
+    except (Missing, also) as reason:
+        print(f"tools/bench: {reason}", file=sys.stderr)
+        return ENVIRONMENT_ERROR
+
+
 def packages(peers):
     return {package for peer in peers for package in PACKAGES.get(peer, (peer,))}
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """tools/bench fft: transforms of real numbers, one row or a hundred, by rnncc, by ONNX Runtime's DFT, and by pocketfft
 as NumPy and SciPy call it, in turns."""
-import argparse
 import statistics
 import subprocess
 import sys
@@ -9,7 +8,7 @@ import time
 from types import SimpleNamespace
 
 from benchmarks import environment
-from benchmarks.arguments import chosen_names, positive
+from benchmarks.arguments import case_parser, parse_cases, positive
 
 LENGTHS = (256, 320, 400, 512, 960, 1024, 4096)
 ROWS = (1, 100)
@@ -19,24 +18,19 @@ SECONDS = 0.004  # of a contestant in a round, about
 
 
 def parser():
-    top = argparse.ArgumentParser(
-        prog="tools/bench fft",
-        description="Times transforms of real numbers, and inverse ones, on one thread: us a transform, and the medians' "
-                    "ratios to each peer, round by round.",
+    top = case_parser(
+        "fft",
+        "Times transforms of real numbers, and inverse ones, on one thread: us a transform, and the medians' "
+        "ratios to each peer, round by round.",
         epilog="NumPy and SciPy are called from Python, which costs them a few us a call: a hundred rows show their "
                "loops. Exit 1 if a result is wrong.")
-    top.add_argument("case", nargs="*", help="of --list, or a pattern of names; default: all")
-    top.add_argument("--list", action="store_true", help="prints the names of the cases")
     top.add_argument("--rounds", type=positive(int), default=20, help="default: 20")
     top.add_argument("--target", metavar="NAME", help="rnncc's; default: this CPU's")
     return top
 
 
 def parse(words):
-    top = parser()
-    given = top.parse_args(words)
-    given.names = chosen_names(given.case, list(CASES), "case", top)
-    return given
+    return parse_cases(parser(), words, CASES)
 
 
 def model_of(kind, n, rows):

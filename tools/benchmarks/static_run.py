@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """tools/bench static: the hot loops of the networks' kernels on cores that nobody has here, read from their object code
 (hot_loops.py). No clock is asked: the page is the same on every machine."""
-import argparse
 import json
 import shutil
 import sys
@@ -10,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import cases, cnn_cases, environment, hot_loops, static_page
-from benchmarks.arguments import chosen_names
+from benchmarks.arguments import case_parser, parse_cases
 from benchmarks.cost_model_run import model_of
-from benchmarks.environment import BUILD, ENVIRONMENT_ERROR, Missing, output_of
+from benchmarks.environment import BUILD, Missing, exit_code, output_of
 
 HERE = Path(__file__).resolve().parent
 RNNCC = BUILD / "compiler" / "rnncc"
@@ -29,15 +28,13 @@ class Found:
 
 
 def parser():
-    top = argparse.ArgumentParser(
-        prog="tools/bench static",
-        description="Reads the hot loops of compiled networks: no vector should go to the stack, and by llvm-mca no "
-                    "loop should wait for its own results.",
+    top = case_parser(
+        "static",
+        "Reads the hot loops of compiled networks: no vector should go to the stack, and by llvm-mca no "
+        "loop should wait for its own results.",
         epilog="What is found is written to STATIC_RESULTS.md and static_results.json in build/bench, or with --record "
                "to those in tools/benchmarks, whose other cases and targets stay. Exit 1 if a hot loop moves a vector to "
                "the stack.")
-    top.add_argument("case", nargs="*", help="of --list, or a pattern of names; default: all")
-    top.add_argument("--list", action="store_true", help="prints the names of the cases")
     top.add_argument("--record", action="store_true", help="on the page of tools/benchmarks")
     top.add_argument("--target", action="append", choices=list(hot_loops.ARCHITECTURES), metavar="NAME",
                      help=f"may be repeated; default: {', '.join(hot_loops.ARCHITECTURES)}")
@@ -99,10 +96,7 @@ def run(names, targets, output, known):
 
 
 def parse(words):
-    top = parser()
-    given = top.parse_args(words)
-    given.names = chosen_names(given.case, CASES, "case", top)
-    return given
+    return parse_cases(parser(), words, CASES)
 
 
 def prepare():
@@ -116,11 +110,7 @@ def main(words):
     given = parse(words)
     targets, output = given.target or list(hot_loops.ARCHITECTURES), HERE if given.record else BUILD / "bench"
     known = json.loads((HERE / static_page.DATA_FILE).read_text()) if given.record else {}
-    try:
-        return run(given.names, targets, output, known)
-    except Missing as reason:
-        print(f"tools/bench: {reason}", file=sys.stderr)
-        return ENVIRONMENT_ERROR
+    return exit_code(run, given.names, targets, output, known)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 """tools/bench train: a training step of recurrent layers, forward and backward, beside PyTorch's layer, a loop over
 PyTorch's cell, and our own module of the same graph with its steps written out, in turns; and what part of the peak of
 multiply-adds that is."""
-import argparse
 import os
 import shlex
 import statistics
@@ -12,8 +11,8 @@ import time
 from pathlib import Path
 
 from benchmarks import train_page
-from benchmarks.arguments import chosen_names, positive, thread_counts
-from benchmarks.environment import BUILD, ENVIRONMENT_ERROR, Missing, output_of
+from benchmarks.arguments import case_parser, parse_cases, positive, thread_counts
+from benchmarks.environment import BUILD, Missing, exit_code, output_of
 from benchmarks.train_cases import CASES, WIDTH
 
 RNNCC = BUILD / "compiler" / "rnncc"
@@ -26,13 +25,11 @@ RULE, RATE = "adam", 1e-6
 
 
 def parser():
-    top = argparse.ArgumentParser(
-        prog="tools/bench train",
-        description="Times training steps of recurrent layers in turns: rnncc's, PyTorch's layer (torch), a loop over "
-                    "PyTorch's cell (cells), and rnncc's module of the steps written out as nodes (written). Gradients "
-                    "must agree to 1e-4.")
-    top.add_argument("case", nargs="*", help="of --list, or a pattern of names; default: all")
-    top.add_argument("--list", action="store_true", help="prints the names of the cases")
+    top = case_parser(
+        "train",
+        "Times training steps of recurrent layers in turns: rnncc's, PyTorch's layer (torch), a loop over "
+        "PyTorch's cell (cells), and rnncc's module of the steps written out as nodes (written). Gradients "
+        "must agree to 1e-4.")
     top.add_argument("--without", action="append", default=[], choices=OTHERS,
                      help="leaves one out; may repeat. `written` takes a minute a case to compile")
     top.add_argument("--clock", choices=CLOCKS, default="wall",
@@ -44,10 +41,8 @@ def parser():
 
 
 def parse(words):
-    top = parser()
-    given = top.parse_args(words)
+    given = parse_cases(parser(), words, CASES)
     given.command = shlex.join(["tools/bench", "train", *words])
-    given.names = chosen_names(given.case, list(CASES), "case", top)
     return given
 
 
@@ -210,11 +205,7 @@ def run(given):
 
 def main(words):
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
-    try:
-        return run(parse(words))
-    except Missing as reason:
-        print(f"tools/bench: {reason}", file=sys.stderr)
-        return ENVIRONMENT_ERROR
+    return exit_code(run, parse(words))
 
 
 if __name__ == "__main__":

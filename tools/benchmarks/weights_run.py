@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
 """tools/bench weights: what weights_set takes, over a copy of the same bytes by memcpy on as many threads, in turns."""
-import argparse
 import ctypes
 import statistics
 import subprocess
@@ -9,28 +8,23 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from benchmarks import environment
-from benchmarks.arguments import chosen_names, positive
+from benchmarks.arguments import case_parser, parse_cases, positive
 
 CASES = {"lstm_1024": ("LSTM", 4, 1024), "lstm_512": ("LSTM", 4, 512), "gru_1024": ("GRU", 3, 1024), "gru_256": ("GRU", 3, 256)}
 THREADS = (1, 2)
 
 
 def parser():
-    top = argparse.ArgumentParser(
-        prog="tools/bench weights",
-        description="Sets all weights of a recurrent layer in a module of --weights=mutable, and copies as many bytes by memcpy, "
-                    "in turns: medians in ms, their ratio, and that of the least times.")
-    top.add_argument("case", nargs="*", help="of --list, or a pattern of names; default: all")
-    top.add_argument("--list", action="store_true", help="prints the names of the cases")
+    top = case_parser(
+        "weights",
+        "Sets all weights of a recurrent layer in a module of --weights=mutable, and copies as many bytes by memcpy, "
+        "in turns: medians in ms, their ratio, and that of the least times.")
     top.add_argument("--rounds", type=positive(int), default=100, help="default: 100")
     return top
 
 
 def parse(words):
-    top = parser()
-    given = top.parse_args(words)
-    given.names = chosen_names(given.case, list(CASES), "case", top)
-    return given
+    return parse_cases(parser(), words, CASES)
 
 
 def module_of(name):

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import isas
-from benchmarks.environment import BUILD, ENVIRONMENT_ERROR, Missing, output_of
+from benchmarks.environment import BUILD, exit_code, output_of
 
 RNNCC, RNNRUN = BUILD / "compiler" / "rnncc", BUILD / "tools" / "rnnrun"
 WIDTHS = [32, 48, 64, 100, 256, 512]
@@ -111,11 +111,7 @@ def run(given):
 
 
 def main(words):
-    try:
-        return run(parse(words))
-    except Missing as reason:
-        print(f"tools/bench: {reason}", file=sys.stderr)
-        return ENVIRONMENT_ERROR
+    return exit_code(run, parse(words))
 
 
 if __name__ == "__main__":
