@@ -9,7 +9,8 @@ from conftest import ROOT
 
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "models")]
 
-from benchmarks import blocks_run  # noqa: E402
+from benchmarks import blocks_run, turns  # noqa: E402
+from benchmarks.environment import Missing  # noqa: E402
 
 
 def bench(*words):
@@ -45,3 +46,18 @@ def test_a_block_is_the_same_with_and_without_the_steps(compile, tmp_path):
         with Module(compile(path, *options)) as module, module.context(1) as context:
             found.append(context.run(net.feeds)[output].copy())
     assert numpy.allclose(*found, rtol=0, atol=1e-5) and found[0].any()
+
+
+class Fixed:
+    def __init__(self, *numbers):
+        self.numbers = numbers
+
+    def run(self):
+        return {"y": numpy.array(self.numbers)}
+
+
+def test_results_that_differ_from_rnnccs_are_told():
+    same = {"rnncc": Fixed(0.5, -2.0), "torch": Fixed(0.5001, -2.0)}
+    turns.check_equal("heads_step", same)
+    with pytest.raises(Missing, match="onnxruntime computes something else in heads_step than rnncc"):
+        turns.check_equal("heads_step", same | {"onnxruntime": Fixed(0.5003, -2.0)})

@@ -8,7 +8,7 @@ from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "tools"))
 
-from benchmarks import fft_run  # noqa: E402
+from benchmarks import fft_run, turns  # noqa: E402
 
 
 def bench(*words):
@@ -38,4 +38,4 @@ def test_a_module_computes_what_is_expected(compile, tmp_path, kind):
 
 def test_a_ratio_is_the_median_of_those_of_rounds():
     rounds = {"rnncc": [1.0, 2.0, 9.0], **{peer: [2.0, 2.0, 3.0] for peer in fft_run.PEERS}}
-    assert fft_run.ratios(rounds) == pytest.approx(dict.fromkeys(fft_run.PEERS, 1.0))
+    assert turns.ratios_of(rounds) == pytest.approx(dict.fromkeys(fft_run.PEERS, 1.0))

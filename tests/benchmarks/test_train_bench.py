@@ -9,7 +9,7 @@ from conftest import ROOT
 
 sys.path[:0] = [str(ROOT / "tools")]
 
-from benchmarks import train_cases, train_networks, train_page  # noqa: E402
+from benchmarks import contestants, train_cases, train_networks, train_page  # noqa: E402
 from benchmarks.cases import Case  # noqa: E402
 
 
@@ -40,7 +40,7 @@ def test_steps_written_out_are_the_layer(op):
 
 def test_gates_go_to_the_order_of_pytorch_and_back():
     case = Case("LSTM", 2, T=4, B=3)
-    _, recurrent, _, _ = train_networks.torch_parameters(case)
+    recurrent = contestants.torch_weights(case)["weight_hh_l0"]
     assert not numpy.array_equal(recurrent, train_networks.weights(case)[1])
     assert numpy.array_equal(train_networks.onnx_order(case, recurrent), train_networks.weights(case)[1])
 

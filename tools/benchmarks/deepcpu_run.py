@@ -10,9 +10,10 @@ from pathlib import Path
 
 from benchmarks.arguments import add_turns, case_parser, parse_cases
 from benchmarks.environment import BUILD, PEERS, Missing, exit_code, output_of
+from benchmarks.report import table
+from benchmarks.turns import check_equal, ratios_of, rounds_of
 
 RNNCC = BUILD / "compiler" / "rnncc"
-TOLERANCE = 1e-4  # relative to the largest value
 Case = namedtuple("Case", "title at_most")  # at_most: goal for the ratio to the best peer
 CASES = {"text_similarity": Case("a query and 33 documents, bidirectional GRU 200 to 512", 0.85),
          "attention_sum_reader": Case("10 questions on 10 texts, bidirectional GRUs 200 to 256", 0.8),
@@ -43,16 +44,8 @@ class ReaderJob:
         self.name, self.folder, self.net = name, folder, READERS[name]()
         onnx.save(self.net.onnx(), folder / "model.onnx")
         output_of(RNNCC, self.net.write(folder), "-o", folder / "module.so", f"--threads={threads}")
-        self.feeds, self.expected = self.net.feeds(1), None
+        self.feeds = self.net.feeds(1)
         self.outputs = {output: numpy.zeros_like(array) for output, array in self.net.onnx_run(self.feeds).items()}
-
-    def check(self, who, outputs):
-        """The first one's results are those of all."""
-        import numpy
-        self.expected = self.expected or {name: array.copy() for name, array in outputs.items()}
-        for name, wanted in self.expected.items():
-            if not numpy.allclose(outputs[name], wanted, rtol=0, atol=TOLERANCE * float(abs(wanted).max())):
-                raise Missing(f"{who} computes something else in {self.name} than rnncc")
 
 
 def opened(job, given):
@@ -77,28 +70,20 @@ def times_by_layer(job, threads):
 
 
 def measured(name, given):
-    from benchmarks.turns import rounds_of
     with tempfile.TemporaryDirectory() as folder:
         job = ReaderJob(name, Path(folder), given.threads)
         runners = opened(job, given)
-        for who, runner in runners.items():
-            job.check(who, runner.run())
+        check_equal(name, runners)
         rounds = rounds_of(runners, given.turns)
         for runner in runners.values():
             runner.close()
         layers = times_by_layer(job, given.threads)
-    ratios = {peer: statistics.median(own / other for own, other in zip(rounds["rnncc"], each))
-              for peer, each in rounds.items() if peer != "rnncc"}
-    return Row(name, {who: 1e3 * statistics.median(each) for who, each in rounds.items()}, ratios, layers)
+    return Row(name, {who: 1e3 * statistics.median(each) for who, each in rounds.items()}, ratios_of(rounds), layers)
 
 
 # The page
 
 TITLES = {"rnncc": "rnncc", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "torch": "PyTorch"}
-
-
-def table(head, rows):
-    return ["| " + " | ".join(head) + " |", "|" + "---|" * len(head), *("| " + " | ".join(row) + " |" for row in rows)]
 
 
 def times_of(row):
@@ -120,10 +105,10 @@ def page(rows, threads, machine, versions):
         f"`tools/bench deepcpu` on {machine}, {threads} threads: medians of runs in turns. "
         f"{', '.join(' '.join(pair) for pair in versions.items())}. Ratios are medians of the turns'. The sizes are those of "
         "table 2 of DeepCPU's paper; `models/generate` writes the networks, with seeded weights. All results agree to 1e-4.",
-        "", *table(head, map(times_of, rows)), "", "## Runs a second", "", *table(["application", "rnncc"], throughput),
+        "", table(head, map(times_of, rows)), "", "## Runs a second", "", table(["application", "rnncc"], throughput),
         "", "## Where rnncc's time goes", "",
         "A layer's time is its input's product and its steps, of both directions; directions take turns here.", "",
-        *table(["application", "layer", "ms", "part"], layers), ""])
+        table(["application", "layer", "ms", "part"], layers), ""])
 
 
 def write_page(path, rows, threads):

@@ -11,6 +11,7 @@ from collections import namedtuple
 from pathlib import Path
 
 from benchmarks.environment import BUILD, ENVIRONMENT_ERROR, ROOT, Missing, output_of
+from benchmarks.turns import take_round
 
 RNNCC = BUILD / "compiler" / "rnncc"
 EXPORTERS = ("script", "dynamo")
@@ -116,8 +117,7 @@ def pairs_of(job, given):
     turns = [Turn(runner, PEER_PAUSE) for runner in runners]
     time.sleep(PEER_PAUSE)
     for number in range(given.turns):
-        for turn in turns[::1 if number % 2 else -1]:
-            turn.take()
+        take_round(turns, number)
     for runner in runners:
         runner.close()
     return list(zip(*([1e6 * statistics.median(part) for part in turn.seconds] for turn in turns)))

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 from benchmarks import environment
 from benchmarks.arguments import case_parser, parse_cases, positive
+from benchmarks.turns import ratios_of
 
 LENGTHS = (256, 320, 400, 512, 960, 1024, 4096)
 ROWS = (1, 100)
@@ -110,14 +111,9 @@ def rounds_of(contestants, count):
     return rounds
 
 
-def ratios(rounds):
-    """rnncc's time over each peer's, as the median of rounds."""
-    return {peer: statistics.median(own / other for own, other in zip(rounds["rnncc"], rounds[peer])) for peer in PEERS}
-
-
 def line(name, rows, rounds):
     us = {who: 1e6 * statistics.median(rounds[who]) / rows for who in rounds}
-    by = ratios(rounds)
+    by = ratios_of(rounds)
     return f"{name:18}" + f"{us['rnncc']:9.3f}" + "".join(f"{us[peer]:9.3f} {by[peer]:5.2f}" for peer in PEERS)
 
 

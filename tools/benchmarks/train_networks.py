@@ -84,14 +84,6 @@ def written_model(case):
 # PyTorch
 
 
-def torch_parameters(case):
-    """weight_ih, weight_hh, bias_ih, bias_hh, gates in PyTorch's order."""
-    from benchmarks.contestants import TORCH_GATES
-    W, R, bias = weights(case)
-    turned = [np.split(array, GATES[case.op]) for array in (W, R, *np.split(bias, 2))]
-    return [np.concatenate([gates[k] for k in TORCH_GATES[case.op]]) for gates in turned]
-
-
 def onnx_order(case, rows):
     """rows: [G*H, ...] in PyTorch's order."""
     from benchmarks.contestants import TORCH_GATES
@@ -101,6 +93,7 @@ def onnx_order(case, rows):
 
 def torch_network(case, of_cells):
     import torch
+    from benchmarks.contestants import torch_weights
 
     class Layer(torch.nn.Module):
         def __init__(self):
@@ -109,7 +102,7 @@ def torch_network(case, of_cells):
             kind = getattr(torch.nn, case.op + ("Cell" if of_cells else ""))
             self.inner = kind(case.H, case.H)
             with torch.no_grad():
-                for parameter, array in zip(self.inner.parameters(), torch_parameters(case), strict=True):
+                for parameter, array in zip(self.inner.parameters(), torch_weights(case).values(), strict=True):
                     parameter.copy_(torch.from_numpy(array))
 
         @property

@@ -3,6 +3,7 @@
 from collections import namedtuple
 
 from benchmarks import train_cases as goals
+from benchmarks.report import table
 
 # seconds and steps (of the optimiser): by contestant; ratios: to each other one; gflops: of a core; bytes: of a context
 Row = namedtuple("Row", "case threads seconds steps ratios gflops bytes")
@@ -21,10 +22,6 @@ def part_of_peak(row):
 def unfused(row):
     """The ratio to the faster of the graphs that are not fused; None: neither was run."""
     return max((row.ratios[who] for who in ("cells", "written") if who in row.ratios), default=None)
-
-
-def table(head, rows):
-    return ["| " + " | ".join(head) + " |", "|" + "---|" * len(head), *("| " + " | ".join(row) + " |" for row in rows)]
 
 
 def number(value):
@@ -98,14 +95,14 @@ def page(rows, command, machine, torch_version, clock):
         "## Forward and backward", "",
         "*PyTorch* is its layer (`nn.LSTM`, ...); *cell* a loop over its cell (`nn.LSTMCell`, ...); *written out* rnncc's module "
         "of the same steps as nodes, for 50 steps at most. *Unfused* is the faster of the last two.", "",
-        *table([size, threads, *(f"{title}, ms" for title in TITLES.values()), "of PyTorch", "at least", "at most", "met",
+        table([size, threads, *(f"{title}, ms" for title in TITLES.values()), "of PyTorch", "at least", "at most", "met",
                 "of unfused", "at least", "at most", "met"], map(ratios_of, rows)), "",
         "## Beside the peak of multiply-adds", "",
-        *table([size, threads, "GFLOP", "GFLOP/s", "peak", "part", "goal", "met"], map(peak_of, rows)), "",
+        table([size, threads, "GFLOP", "GFLOP/s", "peak", "part", "goal", "met"], map(peak_of, rows)), "",
         "## The optimiser's step", "", "Adam on all weights. PyTorch's is its fused one.", "",
-        *table([size, threads, "rnncc, ms", "PyTorch, ms"], map(step_of, rows)), "",
+        table([size, threads, "rnncc, ms", "PyTorch, ms"], map(step_of, rows)), "",
         "## Memory", "",
         "*Saved* is what a backward pass reads of the forward one: the layer's input and output, the gates as activated, and "
         "LSTM's cell states or the candidate's recurrent product in GRU. *Context* is all memory that a context works in, with "
         "packed weights, the gates' gradients and the other layers' values; gradients of weights are beside it.", "",
-        *table([size, threads, "saved, MB", "context, MB", "ratio", "at most", "met"], map(workspace_of, rows)), ""])
+        table([size, threads, "saved, MB", "context, MB", "ratio", "at most", "met"], map(workspace_of, rows)), ""])

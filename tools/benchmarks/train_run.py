@@ -14,6 +14,7 @@ from benchmarks import train_page
 from benchmarks.arguments import case_parser, parse_cases, positive, thread_counts
 from benchmarks.environment import BUILD, Missing, exit_code, output_of
 from benchmarks.train_cases import CASES, WIDTH
+from benchmarks.turns import ratios_of, take_round
 
 RNNCC = BUILD / "compiler" / "rnncc"
 OTHERS = ("torch", "cells", "written")
@@ -162,8 +163,7 @@ def turns_of(runners, threads, given):
     turns = {who: Turn(runner, CLOCKS[given.clock]) for who, runner in runners.items()}
     meanwhile = machine.Meanwhile(threads, machine.best_isa())
     for number in range(given.turns):
-        for turn in list(turns.values())[::1 if number % 2 else -1]:
-            turn.take()
+        take_round(turns.values(), number)
         meanwhile.take()
     return turns, meanwhile.found["gflops"]
 
@@ -172,10 +172,9 @@ def measured(case, threads, given, folder):
     runners = opened(case, threads, given, folder)
     check(case, runners)
     turns, gflops = turns_of(runners, threads, given)
-    own = turns["rnncc"].seconds
-    ratios = {who: statistics.median(a / b for a, b in zip(own, turn.seconds)) for who, turn in turns.items() if who != "rnncc"}
-    return train_page.Row(case, threads, {who: statistics.median(turn.seconds) for who, turn in turns.items()},
-                          {who: statistics.median(turn.steps) for who, turn in turns.items()}, ratios, gflops,
+    seconds = {who: turn.seconds for who, turn in turns.items()}
+    return train_page.Row(case, threads, {who: statistics.median(each) for who, each in seconds.items()},
+                          {who: statistics.median(turn.steps) for who, turn in turns.items()}, ratios_of(seconds), gflops,
                           runners["rnncc"].bytes)
 
 

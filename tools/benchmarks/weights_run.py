@@ -66,11 +66,10 @@ def seconds(function):
     return time.perf_counter() - began
 
 
-def measured(name, threads, rounds):
-    """Of each round ms of the copy and of weights_set. Which one is first changes: on a busy machine it has more of its time
+def measured(path, weights, threads, rounds):
+    """path: of the module. Of each round ms of the copy and of weights_set. Which one is first changes: on a busy machine it has more of its time
     slice left."""
     from support.module import rnncc
-    path, weights = module_of(name)
     module = rnncc.load(path, threads=threads)
     ways = [copier(list(weights.values()), threads), lambda: module.weights.update(weights)]
     found = []
@@ -83,8 +82,9 @@ def measured(name, threads, rounds):
 def run(given):
     print(f"{'':12}{'threads':>8}{'memcpy':>10}{'set':>10}{'ratio':>8}{'of least':>10}")
     for name in given.names:
+        path, weights = module_of(name)
         for threads in THREADS:
-            times = measured(name, threads, given.rounds)
+            times = measured(path, weights, threads, given.rounds)
             copy, whole = map(statistics.median, times)
             least = min(times[1]) / min(times[0])
             print(f"{name:12}{threads:8}{copy:10.3f}{whole:10.3f}{whole / copy:8.2f}{least:10.2f}", flush=True)
