@@ -102,7 +102,14 @@ B = {"dtype": "F32", "shape": [3], "data_offsets": [0, 12]}
     (with_header({"b": {"dtype": "F32", "shape": [3]}}, b"0" * 12), "dtype, shape and data_offsets, each once"),
     (with_header({"b": {**B, "more": 1}}, b"0" * 12), "dtype, shape and data_offsets, each once"),
     (with_header(b'{"\\x": 1}'), "an escaped character"),
-    (with_header('{"b": %s, "b": %s}'.replace("%s", json.dumps(B)).encode(), b"0" * 12), "weight `b` is there twice"),
+    (with_header('{{"b": {}, "b": {}}}'.format(json.dumps(B), json.dumps({**B, "data_offsets": [12, 24]})).encode(), b"0" * 24),
+     "weight `b` is there twice"),
+    (with_header({"b": B, "w": {**B, "data_offsets": [8, 20]}}, b"0" * 20),
+     "`w`: its data begins at byte 8, inside the data before it, which ends at 12"),
+    (with_header({"w": {**B, "data_offsets": [0, 12]}, "b": B}, b"0" * 12), "begins at byte 0, inside the data before it"),
+    (with_header({"b": {**B, "data_offsets": [4, 16]}}, b"0" * 16),
+     "`b`: its data begins at byte 4, with a gap after the data before it, which ends at 0"),
+    (with_header({"b": B}, b"0" * 16), "4 bytes after the last tensor belong to none"),
 ])
 def test_files_that_are_not_whole_are_refused(rnnrun, module, tmp_path, content, told):
     path = tmp_path / "bad.safetensors"

@@ -32,8 +32,12 @@ static _Noreturn void bad_header(const Cursor *cursor, const char *expected) {
   fail(EXIT_INPUT, "%s: byte %td of the header: expected %s", cursor->path, cursor->at - cursor->start, expected);
 }
 
+static void skip_spaces(Cursor *cursor) {
+  while (cursor->at < cursor->end && *cursor->at && strchr(" \t\n\r", *cursor->at)) cursor->at++;
+}
+
 static bool accept(Cursor *cursor, char c) {
-  while (cursor->at < cursor->end && strchr(" \t\n\r", *cursor->at) && *cursor->at) cursor->at++;
+  skip_spaces(cursor);
   if (cursor->at == cursor->end || *cursor->at != c) return false;
   cursor->at++;
   return true;
@@ -114,7 +118,7 @@ static char *read_string(Cursor *cursor) {
 }
 
 static int64_t read_count(Cursor *cursor) {
-  while (accept(cursor, ' ')) continue;
+  skip_spaces(cursor);
   int64_t value = 0;
   const char *begin = cursor->at;
   for (; cursor->at < cursor->end && *cursor->at >= '0' && *cursor->at <= '9'; cursor->at++) {
@@ -222,9 +226,30 @@ static void read_header(Cursor *cursor, SafeTensors *tensors) {
     } while (accept(cursor, ','));
     expect(cursor, '}');
   }
-  (void)accept(cursor, ' '); /* skips what the header is padded with */
-  while (accept(cursor, ' ')) continue;
+  skip_spaces(cursor); /* the header is padded with them */
   if (cursor->at != cursor->end) bad_header(cursor, "its end");
+}
+
+static int by_place(const void *a, const void *b) {
+  const SafeTensor *x = a, *y = b;
+  if (x->data != y->data) return x->data < y->data ? -1 : 1;
+  return (x->bytes > y->bytes) - (x->bytes < y->bytes);
+}
+
+/* As the format wants it: each byte of the data is one tensor's. */
+static void check_coverage(const Cursor *cursor, const SafeTensors *tensors) {
+  const unsigned char *data = (const unsigned char *)cursor->end;
+  size_t covered = 0;
+  for (int i = 0; i < tensors->count; i++) {
+    const SafeTensor *tensor = &tensors->list[i];
+    size_t begin = (size_t)(tensor->data - data);
+    if (begin != covered)
+      fail(EXIT_INPUT, "%s: `%.200s`: its data begins at byte %zu, %s the data before it, which ends at %zu",
+           cursor->path, tensor->name, begin, begin < covered ? "inside" : "with a gap after", covered);
+    covered += tensor->bytes;
+  }
+  if (covered != cursor->data_bytes)
+    fail(EXIT_INPUT, "%s: %zu bytes after the last tensor belong to none", cursor->path, cursor->data_bytes - covered);
 }
 
 SafeTensors safetensors_read(const char *path) {
@@ -239,6 +264,8 @@ SafeTensors safetensors_read(const char *path) {
   const char *start = (const char *)tensors.file + LENGTH_BYTES;
   Cursor cursor = {path, start, start, start + header, bytes - LENGTH_BYTES - (size_t)header};
   read_header(&cursor, &tensors);
+  if (tensors.count) qsort(tensors.list, (size_t)tensors.count, sizeof *tensors.list, by_place);
+  check_coverage(&cursor, &tensors);
   return tensors;
 }
 

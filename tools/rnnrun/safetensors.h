@@ -16,11 +16,12 @@ typedef struct SafeTensor {
 
 typedef struct SafeTensors {
   unsigned char *file;
-  SafeTensor *list;
+  SafeTensor *list; /* in the order of their data */
   int count;
 } SafeTensors;
 
-/* Fails, naming the file and the place, if it is not whole, or has a type that rnncc has not. */
+/* Fails, naming the file and the place, if it is not whole, has a type that rnncc has not, or bytes of data that are of
+ * two tensors or of none. */
 SafeTensors safetensors_read(const char *path);
 void safetensors_free(SafeTensors *tensors);
 
