@@ -29,11 +29,20 @@ def test_streams(words, tmp_path):
     assert (done.returncode, done.stdout) == (0, "ok\n"), done.stdout + done.stderr
 
 
+def line(model):
+    w, b = (model.constant(numpy.zeros(1, numpy.float32), name) for name in "wb")
+    return model.node("Add", [model.node("Mul", [model.input("x", "f32", [8]), w]), b])
+
+
+def line_alone():
+    model = Model("line")
+    model.output(model.node("Identity", [line(model)], ["y"]))
+    return model
+
+
 def line_to_learn():
     model = Model()
-    x, t = model.input("x", "f32", [8]), model.input("t", "f32", [8])
-    w, b = (model.constant(numpy.zeros(1, numpy.float32), name) for name in "wb")
-    error = model.node("Sub", [model.node("Add", [model.node("Mul", [x, w]), b]), t])
+    error = model.node("Sub", [line(model), model.input("t", "f32", [8])])
     model.output(model.node("ReduceMean", [model.node("Mul", [error, error])], ["loss"], keepdims=0))
     return model
 
@@ -43,7 +52,7 @@ def line_to_learn():
 def test_training(words, compile, tmp_path):
     subprocess.run([*words, "-g", "-O1", *WARNINGS, f"-I{ROOT / 'runtime'}", f"-I{CPP}", "-pthread",
                     ROOT / "tests" / "bindings" / "training.cc", "-ldl", "-o", tmp_path / "training"], check=True)
-    path = line_to_learn().write(tmp_path)
-    done = subprocess.run([tmp_path / "training", compile(path, "--train"), compile(path)], capture_output=True, text=True,
-                          check=False)
+    path, alone = line_to_learn().write(tmp_path), line_alone().write(tmp_path, "line")
+    modules = [compile(path, "--train"), compile(path), compile(alone, "--train", "--outer-loss")]
+    done = subprocess.run([tmp_path / "training", *modules], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "ok\n"), done.stdout + done.stderr

@@ -2,6 +2,7 @@
 // A network is trained from C++: y = w x + b learns 3 x - 1. The module has x [8], t [8], weights w [1] and b [1].
 #include <cmath>
 #include <cstdio>
+#include <vector>
 
 #include "rnncc.hpp"
 
@@ -25,6 +26,32 @@ static float loss_of(rnncc::trainer &trainer, const float *x, const float *t) {
   float loss = 0;
   trainer.run({rnncc::input(x, {8}), rnncc::input(t, {8})}, {rnncc::output(&loss, 1)});
   return loss;
+}
+
+// The same loss, computed here of y = w x + b: its gradients for x, w and b, and what is refused.
+static void train_from_outside(const char *path, rnncc::trainer &inner) {
+  rnncc::model model{rnncc::library(path)};
+  rnncc::trainer trainer(model);
+  float x[8], y[8], given[8], found[8] = {}, w = 2, b = 1, due = 0, sum = 0;
+  for (int i = 0; i < 8; i++) x[i] = static_cast<float>(i) / 4;
+  trainer.set_weight("w", &w, 1);
+  trainer.set_weight("b", &b, 1);
+  EXPECT(trainer.training().n_output_gradients == 1 && trainer.training().n_input_gradients == 1);
+  const std::vector<rnncc_tensor> gradients{rnncc::input(given, {8})}, short_ones{rnncc::input(given, {7})};
+  std::vector<rnncc_tensor> results{rnncc::output(found, 8)}, none;
+  EXPECT(status_of([&] { trainer.backward_from(gradients, results); }) == RNNCC_ERROR_ARGUMENT); // no run yet
+  trainer.run({rnncc::input(x, {8})}, {rnncc::output(y, 8)});
+  for (int i = 0; i < 8; i++) given[i] = 2 * (y[i] - (3 * x[i] - 1)) / 8, due += given[i] * x[i], sum += given[i];
+  EXPECT(status_of([&] { trainer.backward_from(short_ones, results); }) == RNNCC_ERROR_SHAPE);
+  EXPECT(status_of([&] { trainer.backward_from(gradients, none); }) == RNNCC_ERROR_ARGUMENT);
+  EXPECT(status_of([&] { trainer.backward(); }) == RNNCC_ERROR_ARGUMENT);
+  trainer.backward_from(gradients, results);
+  EXPECT(results[0].rank == 1 && results[0].shape[0] == 8);
+  for (int i = 0; i < 8; i++) EXPECT(std::fabs(found[i] - w * given[i]) < 1e-6f);
+  trainer.gradient("w", &w, 1);
+  trainer.gradient("b", &b, 1);
+  EXPECT(std::fabs(w - due) < 1e-5f && std::fabs(b - sum) < 1e-5f);
+  EXPECT(status_of([&] { inner.backward_from(gradients, results); }) == RNNCC_ERROR_ARGUMENT); // its loss is an output
 }
 
 int main(int, char **argv) {
@@ -76,6 +103,7 @@ int main(int, char **argv) {
 
   rnncc::model plain{rnncc::library(argv[2])};
   EXPECT(status_of([&] { rnncc::trainer none(plain); }) == RNNCC_ERROR_UNSUPPORTED);
+  train_from_outside(argv[3], trainer);
   if (!failures) std::printf("ok\n");
   return failures != 0;
 }

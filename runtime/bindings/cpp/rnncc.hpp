@@ -398,6 +398,16 @@ public:
   const rnncc_training_info &training() const noexcept { return *training_->info; }
 
   void backward() { check(training_->backward(get())); }
+  // Of a module of --outer-loss: gradients of the last run's outputs go in, and those of its inputs come out, in the
+  // order of training(). Input gradients get their ranks and shapes.
+  void backward_from(const rnncc_tensor *given, std::size_t n_given, rnncc_tensor *found, std::size_t n_found) {
+    if (!RNNCC_HAS(training_, backward_from))
+      throw error(RNNCC_ERROR_UNSUPPORTED, "backward_from: the module is of an older rnncc, which had none");
+    check(training_->backward_from(get(), given, n_given, found, n_found));
+  }
+  template <class Given, class Found> void backward_from(const Given &given, Found &found) {
+    backward_from(std::data(given), std::size(given), std::data(found), std::size(found));
+  }
   void step(const rnncc_optimizer &by) { check(training_->step(get(), &by)); }
   void reset_optimizer() noexcept { training_->optimizer_reset(of().get()); }
 
