@@ -506,8 +506,17 @@ def test_the_page_prints_what_it_says(folder, monkeypatch):
     assert done.stdout == text, done.stderr
 
 
+def example(*words):
+    path = pages.ROOT / "tools" / "examples" / "training" / "hyphenate.py"
+    return subprocess.run([sys.executable, path, *words], capture_output=True, text=True, timeout=300)
+
+
 def test_the_example_has_equal_losses():
-    example = pages.ROOT / "tools" / "examples" / "training" / "hyphenate.py"
-    done = subprocess.run([sys.executable, example, "--steps=6", "--threads=1"], capture_output=True, text=True, timeout=300)
+    done = example("--steps=6", "--threads=1")
     assert "for the first 6 of 6 steps" in done.stdout, done.stdout + done.stderr
     assert "ratio of medians" in done.stdout
+
+
+def test_the_example_refuses_no_steps():
+    done = example("--steps=0")
+    assert done.returncode == 2 and "argument --steps: expected a whole number from 1 on, found 0" in done.stderr, done.stderr

@@ -76,10 +76,16 @@ def batches(words, labels, steps):
             done += 1
 
 
+def at_least_one(text):
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 on, found {text}")
+    return int(text)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=150)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--steps", type=at_least_one, default=150)
+    parser.add_argument("--threads", type=at_least_one, default=2)
     parser.add_argument("--words")
     parser.add_argument("--patterns", default="/usr/share/hyphen/hyph_en_US.dic")
     arguments = parser.parse_args()
