@@ -31,3 +31,21 @@ def from_torch():
 
     module.export = keeping_export
     return module
+
+
+@pytest.fixture(scope="session")
+def layers_folder(tmp_path_factory):
+    """Where rnncc.torch keeps compiled layers."""
+    path = tmp_path_factory.mktemp("layers")
+    path.chmod(0o700)
+    return path
+
+
+@pytest.fixture
+def by_this_rnncc(rnncc, layers_folder, monkeypatch):
+    """rnncc.torch with the program that is tested."""
+    import torch
+    monkeypatch.setenv("RNNCC", str(rnncc.path))
+    monkeypatch.setenv("RNNCC_CACHE", str(layers_folder))
+    torch.set_num_threads(1)
+    torch.manual_seed(3)

@@ -16,7 +16,8 @@ PYTHON_TESTS = [
      "tests/modules/test_quantize_input.py", "tests/modules/test_bundle.py", "tests/modules/test_bundle_verbs.py",
      "tests/modules/test_targets.py", "tests/modules/test_schedules.py", "tests/modules/test_calibrate.py",
      "tests/modules/test_command_line.py", "tests/modules/test_tune_runner.py", "tests/modules/test_names_there.py",
-     "tests/modules/test_training.py", "tests/modules/test_trained_statistics.py", "tests/modules/test_mutable_weights.py",
+     "tests/modules/test_training.py", "tests/modules/test_trainable_models.py", "tests/modules/test_trained_statistics.py",
+     "tests/modules/test_mutable_weights.py", "tests/modules/test_setting_weights.py",
      "tests/modules/test_portable.py", "tests/modules/test_musl.py", "tests/graphs/test_precision.py"],
     ["--quick", "tests/graphs", "tests/kernels", "tests/modules"],
 ]

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: MIT
+"""Which models `rnncc --train` makes training modules of, and by which loss; what it refuses, and names."""
+import json
+
+import numpy
+import pytest
+
+from support.bodies import Body
+from support.model_builder import Model
+from support.module import rnncc as package
+
+
+def refused(rnncc, tmp_path, model, *options):
+    done = rnncc(model.write(tmp_path), "--train", *options, "-o", tmp_path / "step.so")
+    assert not (tmp_path / "step.so").exists()
+    return done.returncode, done.stderr
+
+
+def test_operators_without_gradient_are_named_all_at_once(rnncc, tmp_path):
+    model = Model()
+    w = model.node("Mul", [model.input("x", "f32", [3, 3]), model.constant(numpy.eye(3, dtype=numpy.float32), "w")])
+    d, lrn = model.node("Det", [w]), model.node("LpNormalization", [w])
+    model.output(model.node("Det", [model.inputs[0]["name"]]))
+    model.output(model.node("Add", [d, model.node("ReduceSum", [lrn], keepdims=0)]))
+    status, said = refused(rnncc, tmp_path, model, "--loss=v5_0")
+    assert status == 3
+    assert "`n1`, Det, has no gradient" in said and "`n2`, LpNormalization, has no gradient" in said and "`n3`" not in said
+
+
+def test_what_a_rule_lacks_is_named(rnncc, tmp_path):
+    model = Model()
+    w = model.node("Mul", [model.input("x", "f32", [2, 3]), model.constant(numpy.ones((2, 3), numpy.float32), "w")])
+    model.output(model.node("ReduceSum", [model.node("Pad", [w], mode="reflect", pads=[1, 1, 0, 0])], keepdims=0))
+    status, said = refused(rnncc, tmp_path, model)
+    assert status == 3 and "`n1`, Pad, has no gradient for a `mode` other than constant" in said
+
+
+def weighed(model, *shape):
+    return model.node("Mul", [model.input("x", "f32", shape), model.constant(numpy.ones(shape, numpy.float32), "w")])
+
+
+def of_halves():
+    """An export of mixed precision: the product reads the weight in f16."""
+    model = Model()
+    half = model.node("Cast", [weighed(model, 2, 3)], to="f16")
+    model.output(model.node("ReduceSum", [model.node("Cast", [half], to="f32")], keepdims=0))
+    return model
+
+
+def of_a_bound():
+    model = Model()
+    x = weighed(model, 1)
+    bound = model.node("Squeeze", [x])
+    model.output(model.node("ReduceSum", [model.node("Clip", [x, None, bound])], keepdims=0))
+    return model
+
+
+def of_a_body():
+    model = Model()
+    x = weighed(model, 2, 3)
+    body = Body(model, i="i64", c="bool", y="f32")
+    body.output(body.inputs[1], body.node("Add", [body.inputs[2], "w"]))
+    trip, start = model.constant(numpy.array(30)), model.constant(numpy.zeros((2, 3), numpy.float32))
+    model.output(model.node("Loop", [trip, None, start], body=body), model.node("ReduceSum", [x], keepdims=0))
+    return model
+
+
+def branches(model, reads):
+    """What one branch makes of a value, and the other."""
+    bodies = [Body(model), Body(model)]
+    for body, op in zip(bodies, ("Neg", "Tanh")):
+        body.output(body.node(op, [reads]))
+    return model.node("If", [model.input("c", "bool", [])], then_branch=bodies[0], else_branch=bodies[1])
+
+
+def of_branches():
+    model = Model()
+    model.output(model.node("ReduceSum", [branches(model, weighed(model, 2, 3))], keepdims=0))
+    return model
+
+
+def of_a_weight_that_only_branches_read():
+    """What goes into the If depends on no weight."""
+    model = Model()
+    model.constant(numpy.ones((2, 3), numpy.float32), "w")
+    x = model.node("Mul", [model.input("x", "f32", [2, 3]), model.constant(numpy.ones((2, 3), numpy.float32), "v")])
+    model.output(model.node("ReduceSum", [model.node("Add", [x, branches(model, "w")])], keepdims=0))
+    return model
+
+
+def of_a_weight_in_branches():
+    model = Model()
+    x = weighed(model, 2, 3)
+    model.output(model.node("ReduceSum", [model.node("Add", [x, branches(model, "w")])], keepdims=0))
+    return model
+
+
+def through_a_loop():
+    model = Model()
+    body = Body(model, i="i64", c="bool", y="f32")
+    body.output(body.inputs[1], body.node("Tanh", [body.inputs[2]]))
+    y = model.node("Loop", [model.input("turns", "i64", []), None, weighed(model, 2, 3)], body=body)
+    model.output(model.node("ReduceSum", [y], keepdims=0))
+    return model
+
+
+def through_an_unrolled_loop():
+    model = Model()
+    body = Body(model, i="i64", c="bool", y="f32")
+    body.output(body.inputs[1], body.node("Mul", [body.inputs[2], "w"]))
+    y = model.node("Loop", [model.constant(numpy.array(3)), None, weighed(model, 2, 3)], body=body)
+    model.output(model.node("ReduceSum", [y], keepdims=0))
+    return model
+
+
+def test_a_loop_of_few_known_turns_is_trained(compile, tmp_path):
+    """It is unrolled, and its body's weights with it: x w^4."""
+    trainer = package.load(compile(through_an_unrolled_loop().write(tmp_path), "--train"), threads=1).trainer()
+    trainer.set_weights({"w": numpy.full((2, 3), 2, numpy.float32)})
+    x = numpy.arange(6, dtype=numpy.float32).reshape(2, 3)
+    assert trainer(x) == 16 * x.sum()
+    trainer.backward()
+    assert (trainer.gradients()["w"] == 32 * x).all()
+
+
+def of_an_empty_part():
+    model = Model()
+    model.dim("T", 1, 4, 9)
+    x = model.node("Mul", [model.input("x", "f32", ["T", 3]), model.constant(numpy.ones(3, numpy.float32), "w")])
+    ends = [model.constant(numpy.array([n])) for n in (0, -1, 0)]
+    model.output(model.node("ReduceSum", [model.node("Slice", [x, *ends])], keepdims=0))
+    return model
+
+
+@pytest.mark.parametrize("model, words", [
+    (of_halves, "`n2`, Cast, has no gradient for elements of f16"), (of_a_bound, "`n2`, Clip, has no gradient for input 2"),
+    (of_a_body, "a body of `n1`, Loop, reads the weight `w`, and would not see it change"),
+    (of_branches, "`n1`, If, has no gradient, and the loss depends on it"),
+    (of_a_weight_in_branches, "a body of `n1`, If, reads the weight `w`, and would not see it change"),
+    (of_a_weight_that_only_branches_read, "a body of `n1`, If, reads the weight `w`, and would not see it change"),
+    (through_a_loop, "`n1`, Loop, has no gradient, and the loss depends on it"),
+    (of_an_empty_part, "may be 0 long")])
+def test_what_would_be_wrong_without_a_word_is_refused(rnncc, tmp_path, model, words):
+    status, said = refused(rnncc, tmp_path, model())
+    assert status == 3 and words in said, said
+
+
+def test_layers_of_any_gate_order_and_of_fewer_outputs_are_trained(compile, tmp_path):
+    rng, model = numpy.random.default_rng(1), Model()
+    W, R = (model.constant(rng.standard_normal((1, 8, n)).astype(numpy.float32), name) for name, n in (("W", 3), ("R", 2)))
+    y = model.node("LSTM", [model.input("x", "f32", [4, 2, 3]), W, R], ["y"], hidden_size=2)
+    model.output(model.node("ReduceSum", [y], keepdims=0))
+    x, text = rng.standard_normal((4, 2, 3)).astype(numpy.float32), json.loads(model.write(tmp_path).read_text())
+    for order in ("iofc", "ifco"):
+        text["nodes"][0]["gate_order"] = order
+        (tmp_path / "model.json").write_text(json.dumps(text))
+        trainer = package.load(compile(tmp_path / "model.json", "--train"), threads=1).trainer()
+        assert sorted(trainer.names) == ["R", "W"]
+        trainer(x)
+        trainer.backward()
+        assert all(numpy.abs(d).max() > 0 for d in trainer.gradients().values())
+
+
+def test_a_weight_that_an_operator_hands_on_as_it_is_is_trained(compile, tmp_path):
+    model = Model()
+    x = model.input("x", "f32", [2])
+    w = model.node("CastLike", [model.constant(numpy.ones(2, numpy.float32), "w"), x])
+    model.output(model.node("ReduceSum", [model.node("Mul", [w, x])], keepdims=0))
+    trainer = package.load(compile(model.write(tmp_path), "--train"), threads=1).trainer()
+    trainer(numpy.array([2, 3], numpy.float32))
+    trainer.backward()
+    assert (trainer.gradients()["w"] == [2, 3]).all()
+
+
+def test_a_power_of_nothing_has_no_slope(compile, tmp_path):
+    model = Model()
+    w = model.constant(numpy.array([0, 2], numpy.float32), "w")
+    power = model.node("Pow", [w, model.input("e", "f32", [2])])
+    model.output(model.node("ReduceSum", [power], keepdims=0))
+    trainer = package.load(compile(model.write(tmp_path), "--train"), threads=1).trainer()
+    trainer(numpy.array([0, 3], numpy.float32))
+    trainer.backward()
+    assert (trainer.gradients()["w"] == [0, 12]).all()
+
+
+def two_outputs():
+    model = Model()
+    x = model.input("x", "f32", [3])
+    y = model.node("Mul", [x, model.constant(numpy.ones(3, numpy.float32), "w")], ["vector"])
+    model.output(y, model.node("ReduceSum", [y], ["one"], keepdims=0), model.node("ReduceMean", [y], ["other"], keepdims=0))
+    return model
+
+
+@pytest.mark.parametrize("options, words", [
+    ([], "`one` and `other` are both scalars: expected --loss=NAME"),
+    (["--loss=vector"], "--loss: expected one f32 number, found `vector`"),
+    (["--loss=nothing"], "--loss: the model has no output `nothing`"),
+    (["--loss=one", "--train=nothing"], "depends on no weight that is trained"),
+    (["--loss=one", "--train="], "expected PATTERN or !PATTERN"),
+    (["--loss=one", "--train=a,,b"], "expected PATTERN or !PATTERN"),
+])
+def test_a_loss_that_is_none_is_refused(rnncc, tmp_path, options, words):
+    status, said = refused(rnncc, tmp_path, two_outputs(), *options)
+    assert status == 2 and words in said
+
+
+def test_the_loss_is_chosen_by_name(compile, tmp_path):
+    path = two_outputs().write(tmp_path)
+    for loss, due in (("one", 1), ("other", 1 / 3)):
+        trainer = package.load(compile(path, "--train", f"--loss={loss}"), threads=1).trainer()
+        trainer(numpy.ones(3, numpy.float32))
+        trainer.backward()
+        assert numpy.allclose(trainer.gradients()["w"], due)
+
+
+def test_the_gradient_of_cross_entropy_has_no_rows_of_zeros(rnncc, tmp_path):
+    """What the labels' classes hand back is added to what all classes do: neither zeros of each class nor a sum of them."""
+    model = Model()
+    x, labels = model.input("x", "f32", [50, 8]), model.input("labels", "i64", [50])
+    scores = model.node("MatMul", [x, model.constant(numpy.ones((8, 3000), numpy.float32), "w")])
+    model.output(model.node("SoftmaxCrossEntropyLoss", [scores, labels]))
+    done = rnncc("inspect", "--train", model.write(tmp_path))
+    steps = [line.split() for line in done.stdout[done.stdout.index("step node"):].splitlines()]
+    of_loss = [words[2] for words in steps if words[1] == "n1"]
+    assert of_loss.count("ScatterElements") == 2 and of_loss.count("LogSoftmax") == 1, done.stdout
+    assert not {"Expand", "ReduceSum", "Exp", "Sub"} & set(of_loss), done.stdout
+
+
+def test_a_bundle_has_no_network_that_trains(rnncc, tmp_path):
+    path = two_outputs().write(tmp_path)
+    done = rnncc("bundle", f"a={path}", f"b={path}", "--train", "-o", tmp_path / "step.so")
+    assert done.returncode == 2 and "--train goes with rnncc compile and rnncc inspect, not with rnncc bundle" in done.stderr
+    assert not (tmp_path / "step.so").exists()
+
+
+def test_a_loss_needs_training(rnncc, tmp_path):
+    done = rnncc(two_outputs().write(tmp_path), "--loss=one", "-o", tmp_path / "step.so")
+    assert done.returncode == 2 and "--loss goes with --train" in done.stderr
+
+
+def test_memory_of_a_step_is_little_more_than_what_it_keeps(rnncc, tmp_path):
+    """Of a stack of layers what is kept is each layer's result; gradients of two layers are there at once."""
+    layers, batch_size, width = 24, 64, 128
+    model = Model()
+    y = model.input("x", "f32", [batch_size, width])
+    for _ in range(layers):
+        w = model.constant(numpy.zeros((width, width), numpy.float32) + numpy.float32(0.01))
+        y = model.node("Tanh", [model.node("MatMul", [y, w])])
+    model.output(model.node("ReduceMean", [y], keepdims=0))
+    done = rnncc("inspect", "--train", model.write(tmp_path))
+    arena = int(next(line for line in done.stdout.splitlines() if line.startswith("arena")).split()[1])
+    tensor, packed = 4 * batch_size * width, 4 * width * width
+    kept = layers * tensor
+    assert kept <= arena <= 1.1 * kept + 2 * tensor + packed
+
+
+def test_a_small_weight_of_whole_numbers_is_trained_where_it_is_moved(compile, tmp_path):
+    """Shape arithmetic knows the elements of small constants, and would make its results constants, too."""
+    model = Model("moved")
+    x = model.input("x", "f32", [3, 4])
+    bias = model.constant(numpy.zeros(4, numpy.float32), "bias")
+    row = model.node("Reshape", [model.node("Concat", [bias, bias], axis=0), model.constant(numpy.array([2, 4]), "rows")])
+    model.output(model.node("ReduceSum", [model.node("Mul", [model.node("ReduceSum", [row, model.constant(
+        numpy.array([0]), "first")], keepdims=1), x])], ["loss"], keepdims=0))
+    trainer = package.load(compile(model.write(tmp_path), "--train")).trainer()
+    trainer.set_weights({"bias": numpy.ones(4, numpy.float32)})
+    x = numpy.arange(12, dtype=numpy.float32).reshape(3, 4)
+    assert trainer(x) == 2 * x.sum()
+    trainer.backward()
+    assert numpy.array_equal(trainer.gradients()["bias"], 2 * x.sum(0))
