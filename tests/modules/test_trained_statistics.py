@@ -77,6 +77,8 @@ def test_they_are_set_by_name_and_have_no_gradient(compile, tmp_path):
     trainer(batch())
     trainer.backward()
     assert trainer.gradients().keys() == {"scale", "bias"}
+    with pytest.raises(package.ArgumentError, match="no weight mean is trained; expected one of scale, bias$"):
+        trainer.gradient("mean")
     norm = numpy.sqrt(sum((g.astype(float)**2).sum() for g in trainer.gradients().values()))
     assert abs(trainer.gradient_norm() - norm) < 1e-6 * norm
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Dict, List, Mapping
+from typing import Any, Dict, Iterable, List, Mapping
 
 from . import abi, arrays, native
 from .context import Context, set_tensor
@@ -94,8 +94,8 @@ class Trainer(Context):
 
     def gradient(self, name: str) -> Any:
         """A copy of one."""
-        if name not in self._weights:
-            raise self._unknown(name)
+        if name not in self._trained:
+            raise _unknown(name, self._trained)
         with self._use():
             return self._read(name, self._training.gradient, self._memory.handle)
 
@@ -157,16 +157,17 @@ class Trainer(Context):
         self._check(function(handle, name.encode(), view.address, view.bytes))
         return array
 
-    def _unknown(self, name: str) -> ArgumentError:
-        return ArgumentError(f"no weight {name} is trained; expected one of {', '.join(self._weights)}")
-
     def _view(self, name: str, array: Any) -> arrays.View:
         if name not in self._weights:
-            raise self._unknown(name)
+            raise _unknown(name, self._weights)
         view = arrays.view(self._weights[name], array)
         if view.shape != tuple(self._weights[name].max_shape):
             raise ShapeError(f"weight {name}: expected the shape {tuple(self._weights[name].max_shape)}, found {view.shape}")
         return view
+
+
+def _unknown(name: str, names: Iterable[str]) -> ArgumentError:
+    return ArgumentError(f"no weight {name} is trained; expected one of {', '.join(names)}")
 
 
 def _tensors(slots: List[Slot], views: List[arrays.View]) -> Any:

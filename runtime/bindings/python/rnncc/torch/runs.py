@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import threading
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..context import Context
@@ -45,13 +45,6 @@ class Kind(NamedTuple):
     lengths: bool
     states: bool
     wanted: Tuple[str, ...]  # inputs whose gradients it wants
-
-
-class Call(NamedTuple):
-    """One call of a stack: inputs by the model's names, in its order."""
-
-    kind: Kind
-    inputs: Dict[str, Any]
 
 
 def _at_least(extent: int, least: int) -> int:
@@ -200,13 +193,14 @@ class Runners:
             if found is not None and found.fits(extents):
                 return found
             least = (self._settings.steps, self._settings.batch) if found is None else found.most
-            stack = Stack(**{**self._stack.__dict__, "lengths": kind.lengths, "states": kind.states})
+            stack = replace(self._stack, lengths=kind.lengths, states=kind.states)
             most = tuple(_at_least(extent, bound) for extent, bound in zip(extents, least))
             usual = tuple(_at_least(extent, 1) for extent in extents)
             made = self._found[kind] = Runner(stack, kind, self._settings, (most[0], most[1]), (usual[0], usual[1]))
             return made
 
     def __call__(self, inputs: Mapping[str, Any], weights: Sequence[Any]) -> Tuple[Any, ...]:
+        """inputs: by the model's names, in its order."""
         given = list(inputs.values())
         trains = torch.is_grad_enabled() and any(it.requires_grad for it in (*given, *weights))
         wanted = tuple(name for name, it in inputs.items() if trains and it.requires_grad)
