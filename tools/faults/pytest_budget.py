@@ -7,13 +7,6 @@ import pytest
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_runtest_logfinish(nodeid, location):
+def pytest_runtest_teardown(item):
     if sum(os.times()[:4]) > float(os.environ["RNNCC_BUDGET"]):
-        SESSION[0].shouldstop = "the budget is used up"
-
-
-SESSION = []
-
-
-def pytest_sessionstart(session):
-    SESSION.append(session)
+        item.session.shouldstop = "the budget is used up"
