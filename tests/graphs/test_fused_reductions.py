@@ -177,11 +177,17 @@ def joined_and_read(net):
     net.finish("MatMul", both, net.known(240, 1))
 
 
+def repeated_parts(net):
+    """The sum of the parts would have one row."""
+    return net.node("Concat", [net.node("Expand", [net.fed(1, 120), net.axes(70, 120)]) for _ in range(2)], axis=1)
+
+
 STILL_JOINED = {
     "read elsewhere": joined_and_read,
     "two columns": lambda net: net.finish("MatMul", joined(net), net.known(240, 2)),
     "few": lambda net: net.finish("MatMul", joined(net, rows=9), net.known(240, 1)),
     "rows": lambda net: net.finish("MatMul", joined(net, axis=0), net.known(120, 1)),
+    "all parts repeated": lambda net: net.finish("MatMul", repeated_parts(net), net.known(240, 1)),
     "weights of the run": lambda net: net.finish("MatMul", joined(net), net.fed(240, 1)),
 }
 
@@ -190,7 +196,8 @@ STILL_JOINED = {
 def test_other_parts_are_joined(rnncc, tmp_path, case):
     net = Network()
     STILL_JOINED[case](net)
-    assert "Concat" in nodes_after(rnncc, tmp_path, net)
+    ops = nodes_after(rnncc, tmp_path, net)
+    assert "Concat" in ops and "Add" not in ops, "no sum of the parts' products"
 
 
 # Reductions
@@ -253,13 +260,37 @@ def repeated(net):
     net.finish("ReduceSum", net.node("Mul", [net.fed(9, 4, 40), net.node("Sqrt", [net.fed(9, 1, 40)])]), net.axes(2))
 
 
+def of_each_row(net):
+    """All rows are multiplied by the same roots."""
+    net.finish("MatMul", net.fed(9, 40), net.node("Sqrt", [net.fed(40)]))
+
+
+def too_long(net):
+    """A kernel computes at most 32 nodes; the product would be one more."""
+    x = net.fed(9, 40)
+    for op in ("Tanh", "Atan") * 16:
+        x = net.node(op, [x])
+    net.finish("MatMul", x, net.known(40, 1))
+
+
+def of_blocks(net):
+    """In blocks of channels, as the convolutions have them."""
+    x = net.fed(1, 32, 16, 16)
+    x, y = (net.node("Conv", [x, net.known(32, 32, 3, 3)], pads=[1] * 4) for _ in range(2))
+    net.finish("ReduceSum", net.node("Mul", [net.node("Tanh", [net.node("Sin", [x])]), net.node("Cos", [y])]), net.axes(2, 3))
+
+
 def one_sum(net):
     """Workers share results: of one they would have nothing to share."""
     net.finish("ReduceSum", net.node("Tanh", [net.node("Add", [net.fed(300, 40), net.fed(40)])]), keepdims=0)
 
 
-@pytest.mark.parametrize("build, left", [(read_twice, "Sub"), (repeated, "Sqrt"), (one_sum, "Add")])
-def test_what_would_be_computed_more_than_once_or_by_one_worker_stays_apart(rnncc, tmp_path, build, left):
+APART = [(read_twice, "Sub"), (repeated, "Sqrt"), (of_each_row, "Sqrt"), (one_sum, "Add"), (of_blocks, "Mul"),
+         (too_long, "Chain" + " + Tanh + Atan" * 16)]
+
+
+@pytest.mark.parametrize("build, left", APART)
+def test_what_would_cost_more_or_be_too_much_for_a_kernel_stays_apart(rnncc, tmp_path, build, left):
     net = Network()
     build(net)
     assert left in nodes_after(rnncc, tmp_path, net)
