@@ -62,11 +62,3 @@ Value *elements_for_each(const Formula *f, Value *x, Value *y) {
 Value *where_true(const Formula *f, Value *condition, Value *d) {
   return apply3(f, OP_Where, condition, d, number(f, d, 0));
 }
-
-Value *matrices_turned(const Formula *f, Value *x) {
-  int64_t perm[MAX_RANK];
-  for (int axis = 0; axis < x->rank; axis++) perm[axis] = axis;
-  perm[x->rank - 1] = x->rank - 2;
-  perm[x->rank - 2] = x->rank - 1;
-  return build_transpose(f, x, perm);
-}

@@ -51,7 +51,5 @@ Value *zeros_like(const Formula *f, Value *like);
 Value *elements_for_each(const Formula *f, Value *x, Value *y);
 /* d where the condition holds, else 0. */
 Value *where_true(const Formula *f, Value *condition, Value *d);
-/* With the last two axes swapped. */
-Value *matrices_turned(const Formula *f, Value *x);
 
 #endif

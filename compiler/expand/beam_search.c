@@ -79,8 +79,7 @@ static Value *flat(const Formula *f, const BeamSearch *s, Value *x) { return res
 
 /* i64 [N,1]: 0, 1, ...; `like` is [N, ...]. */
 static Value *sentences(const Formula *f, Value *like) {
-  const int64_t zero = 0;
-  Value *n = apply2(f, OP_Squeeze, first_extent(f, like), integers(f, 1, &zero));
+  Value *n = without_axis(f, first_extent(f, like), 0);
   return with_axis(f, apply3(f, OP_Range, number(f, n, 0), n, number(f, n, 1)), 1);
 }
 
@@ -299,11 +298,10 @@ static Value *common_tokens(const Formula *f, const BeamSearch *s, Value *const 
 /* bool [N]: can no step change the result? And i64 [N]: the first tokens of the best hypothesis that none can change.
  * lengths: i64 [N,F]. */
 static void tell_progress(const Formula *f, const BeamSearch *s, Value *const *after, Value *lengths, Value **results) {
-  const int64_t second = 1;
   Value *over = apply(f, OP_Not, may_improve(f, s, after)), *all = columns(f, lengths, 0, 1);
   Value *settled = apply3(f, OP_Where, over, all, common_tokens(f, s, after));
-  results[0] = apply2(f, OP_Squeeze, settled, integers(f, 1, &second));
-  results[1] = apply2(f, OP_Squeeze, over, integers(f, 1, &second));
+  results[0] = without_axis(f, settled, 1);
+  results[1] = without_axis(f, over, 1);
 }
 
 void expand_beam_search(const Formula *f, const Node *node, Value **results) {

@@ -118,7 +118,7 @@ static void squeeze_ones(const Formula *f, Term *term, const Term *other) {
     int at = axis_of(other, term->labels[axis]);
     if (at < 0 || same_dim(term->value->shape[axis], other->value->shape[at])) continue;
     if (dim_lower(term->value->shape[axis]) != 1 || !dim_is_const(term->value->shape[axis])) continue;
-    term->value = apply2(f, OP_Squeeze, term->value, integers(f, 1, (const int64_t[]){axis}));
+    term->value = without_axis(f, term->value, axis);
     drop_axis(term, axis);
   }
 }

@@ -76,6 +76,17 @@ Value *gathered(const Formula *f, Value *x, Value *indices, int64_t axis) {
 }
 
 Value *with_axis(const Formula *f, Value *x, int64_t axis) { return apply2(f, OP_Unsqueeze, x, integers(f, 1, &axis)); }
+Value *without_axis(const Formula *f, Value *x, int64_t axis) {
+  return apply2(f, OP_Squeeze, x, integers(f, 1, &axis));
+}
+
+Value *matrices_turned(const Formula *f, Value *x) {
+  int64_t perm[MAX_RANK];
+  for (int axis = 0; axis < x->rank; axis++) perm[axis] = axis;
+  perm[x->rank - 1] = x->rank - 2;
+  perm[x->rank - 2] = x->rank - 1;
+  return build_transpose(f, x, perm);
+}
 
 Value *softmax_along(const Formula *f, Value *x, int64_t axis) {
   const Attribute attribute = attribute_int(ATTR_axis, axis);

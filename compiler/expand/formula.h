@@ -35,7 +35,10 @@ Value *summed_away(const Formula *f, Value *x, int n, const int64_t *axes);
 Value *reshaped(const Formula *f, Value *x, int rank, const Dim *const *shape);
 Value *cast(const Formula *f, Value *x, DType to);
 Value *gathered(const Formula *f, Value *x, Value *indices, int64_t axis);
-Value *with_axis(const Formula *f, Value *x, int64_t axis); /* of extent 1, before `axis` */
+Value *with_axis(const Formula *f, Value *x, int64_t axis);    /* of extent 1, before `axis` */
+Value *without_axis(const Formula *f, Value *x, int64_t axis); /* that one, of extent 1 */
+/* With the last two axes swapped. */
+Value *matrices_turned(const Formula *f, Value *x);
 Value *softmax_along(const Formula *f, Value *x, int64_t axis);
 /* Softmax before opset 13: over all axes from `axis` on. */
 Value *flat_softmax(const Formula *f, Value *x, int64_t axis);

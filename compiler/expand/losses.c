@@ -10,11 +10,10 @@ static Value *of_all(const Formula *f, OpKind op, Value *x) {
 
 /* x[n, target[n, ...], ...]: of axis 1, the target's. */
 static Value *at_target(const Formula *f, Value *x, Value *target) {
-  const int64_t one = 1;
   const Attribute axis = attribute_int(ATTR_axis, 1);
   Value *inputs[] = {x, with_axis(f, target, 1)};
   Value *picked = build_op(f, OP_GatherElements, 2, inputs, 1, 1, &axis)->outputs[0];
-  return apply2(f, OP_Squeeze, picked, integers(f, 1, &one));
+  return without_axis(f, picked, 1);
 }
 
 /* Indices may count from the end, targets may not: while training, where a bad one would do harm, such a target is read

@@ -156,12 +156,11 @@ static bool find(const UseList *uses, const Node *product, Match *match) {
   return true;
 }
 
-static const Dim *axis_of(const Value *value, int from_end) { return value->shape[value->rank - from_end]; }
-
 static bool gains(const Graph *graph, const Match *match) {
-  const Dim *depth = axis_of(match->q, 1), *width = axis_of(match->v, 1), *queries = axis_of(match->q, 2);
+  const Dim *depth = extent_from_end(match->q, 1), *width = extent_from_end(match->v, 1),
+            *queries = extent_from_end(match->q, 2);
   return dim_is_const(depth) && dim_is_const(width) && dim_value(depth) > 0 && dim_value(width) > 0 &&
-         dim_value(depth) + dim_value(width) <= MAX_DEPTH_AND_WIDTH && dim_lower(axis_of(match->v, 2)) > 0 &&
+         dim_value(depth) + dim_value(width) <= MAX_DEPTH_AND_WIDTH && dim_lower(extent_from_end(match->v, 2)) > 0 &&
          2 * dim_optimum(queries) >= graph->config->target->lanes;
 }
 
@@ -222,7 +221,7 @@ static bool set_band(Graph *graph, FusedAttention *a, const Value *mask) {
 }
 
 static void set_mask(Graph *graph, FusedAttention *a, Node *node, Value *mask) {
-  bool turned = value_is_known(mask) && mask->rank > 1 && !dim_equals(axis_of(mask, 2), 1);
+  bool turned = value_is_known(mask) && mask->rank > 1 && !dim_equals(extent_from_end(mask, 2), 1);
   StridedView view = strided_view(graph, turned ? turned_mask(graph, mask) : mask);
   a->mask = operand_of(graph, &view, a->batch_rank, turned);
   node->inputs[node->n_inputs++] = view.base;
@@ -255,10 +254,10 @@ static FusedAttention *describe(Graph *graph, const Match *match, Node *node, co
   const Value *result = match->product->outputs[0];
   StridedView q = strided_view(graph, match->q), k = strided_view(graph, match->k), v = strided_view(graph, match->v);
   *a = (FusedAttention){.batch_rank = result->rank - 2,
-                        .queries = axis_of(match->q, 2),
-                        .keys = axis_of(match->v, 2),
-                        .depth = axis_of(match->q, 1),
-                        .width = axis_of(match->v, 1),
+                        .queries = extent_from_end(match->q, 2),
+                        .keys = extent_from_end(match->v, 2),
+                        .depth = extent_from_end(match->q, 1),
+                        .width = extent_from_end(match->v, 1),
                         .scale = match->scale,
                         .blind_zero = match->blind_zero};
   for (int i = 0; i < a->batch_rank; i++) a->batch[i] = result->shape[i];

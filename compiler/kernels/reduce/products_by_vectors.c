@@ -10,8 +10,9 @@
  * Batches are as in MatMul, of as many matrices as vectors.
  */
 #include "kernels/reduce/reduce.h"
+
+#include "expand/formula.h"
 #include "passes.h"
-#include "shapes/build.h"
 #include "shapes/shape.h"
 
 /* Shorter rows fill too little of a vector. A single row by a constant column is as fast where it is packed. */
@@ -22,10 +23,6 @@ typedef struct VectorProduct {
   bool column;                     /* the vector is the second operand */
   bool turned;                     /* the matrix stands transposed */
 } VectorProduct;
-
-static const Dim *axis_of(const Value *value, int from_end) { return value->shape[value->rank - from_end]; }
-
-static bool is_one(const Dim *dim) { return dim_equals(dim, 1); }
 
 /* ---- views ---- */
 
@@ -43,38 +40,27 @@ static Value *untransposed(const Value *value) {
   return node->inputs[0];
 }
 
-static Value *axes(const Builder *builder, int64_t axis) {
-  const int64_t one = 1;
-  const void *copy = arena_copy(builder->graph->arena, &axis, sizeof axis);
-  return graph_constant(builder->graph, builder->name, RNNCC_I64, 1, &one, copy);
-}
-
-/* op: Squeeze or Unsqueeze. */
-static Value *with_axis(const Builder *builder, OpKind op, Value *x, int64_t axis) {
-  return build_op(builder, op, 2, (Value *const[]){x, axes(builder, axis)}, 1, 0, NULL)->outputs[0];
-}
-
 /* [K] as [K, 1]. */
-static Value *standing_vector(const Builder *builder, Value *x) {
-  if (!value_is_known(x)) return with_axis(builder, OP_Unsqueeze, x, -1);
+static Value *standing_vector(const Formula *f, Value *x) {
+  if (!value_is_known(x)) return with_axis(f, x, -1);
   const int64_t shape[] = {dim_value(x->shape[0]), 1};
-  return graph_constant(builder->graph, x->name, x->dtype, 2, shape, x->data);
+  return graph_constant(f->graph, x->name, x->dtype, 2, shape, x->data);
 }
 
 /* [..., K, 1] as [..., 1, K], or the other way. */
-static Value *turned_vector(const Builder *builder, Value *x) {
-  bool stands = is_one(axis_of(x, 1));
+static Value *turned_vector(const Formula *f, Value *x) {
+  bool stands = dim_equals(extent_from_end(x, 1), 1);
   Value *below = untransposed(x);
   if (below) return below;
   if (!value_is_known(x)) {
-    Value *flat = with_axis(builder, OP_Squeeze, x, stands ? -1 : -2);
-    return with_axis(builder, OP_Unsqueeze, flat, stands ? -2 : -1);
+    Value *flat = without_axis(f, x, stands ? -1 : -2);
+    return with_axis(f, flat, stands ? -2 : -1);
   }
-  int64_t shape[MAX_RANK], last = dim_value(axis_of(x, 1));
+  int64_t shape[MAX_RANK], last = dim_value(extent_from_end(x, 1));
   for (int axis = 0; axis < x->rank; axis++) shape[axis] = dim_value(x->shape[axis]);
   shape[x->rank - 1] = shape[x->rank - 2];
   shape[x->rank - 2] = last;
-  return graph_constant(builder->graph, x->name, x->dtype, x->rank, shape, x->data);
+  return graph_constant(f->graph, x->name, x->dtype, x->rank, shape, x->data);
 }
 
 /* ---- which products ---- */
@@ -82,8 +68,9 @@ static Value *turned_vector(const Builder *builder, Value *x) {
 /* Has each matrix a vector of its own, or all one vector? Matrices that are repeated are products of matrices. */
 static bool batches_fit(const VectorProduct *p) {
   for (int i = 3; i <= p->vector->rank; i++) {
-    const Dim *vectors = axis_of(p->vector, i);
-    if (!is_one(vectors) && (i > p->matrix->rank || !same_dim(vectors, axis_of(p->matrix, i)))) return false;
+    const Dim *vectors = extent_from_end(p->vector, i);
+    if (!dim_equals(vectors, 1) && (i > p->matrix->rank || !same_dim(vectors, extent_from_end(p->matrix, i))))
+      return false;
   }
   return true;
 }
@@ -92,7 +79,8 @@ static bool batches_fit(const VectorProduct *p) {
 static bool find_matmul(const Node *node, VectorProduct *p) {
   Value *a = node->inputs[0], *b = node->inputs[1];
   if (a->rank < 2) return false;
-  bool column = b->rank == 1 || is_one(axis_of(b, 1)), row = b->rank > 1 && is_one(axis_of(a, 2));
+  bool column = b->rank == 1 || dim_equals(extent_from_end(b, 1), 1),
+       row = b->rank > 1 && dim_equals(extent_from_end(a, 2), 1);
   if (!column && (!row || value_is_constant(b))) return false;
   Value *matrix = column ? a : b, *below = value_is_constant(matrix) ? NULL : untransposed(matrix);
   *p = (VectorProduct){below ? below : matrix, column ? b : a, NULL, column, below != NULL};
@@ -103,14 +91,14 @@ static bool find_gemm(const Node *node, VectorProduct *p) {
   Value *b = node->inputs[1], *c = node_input(node, 2);
   bool plain = node_float(node, ATTR_alpha) == 1 && (!c || node_float(node, ATTR_beta) == 1);
   *p = (VectorProduct){node->inputs[0], b, c, true, node_int(node, ATTR_transA)};
-  return plain && is_one(axis_of(b, node_int(node, ATTR_transB) ? 2 : 1));
+  return plain && dim_equals(extent_from_end(b, node_int(node, ATTR_transB) ? 2 : 1), 1);
 }
 
 /* The sums run along the rows of the matrix as it stands, or along its columns. */
 static bool along_rows(const VectorProduct *p) { return p->column != p->turned; }
 
 static bool gains(const VectorProduct *p) {
-  const Dim *depth = axis_of(p->matrix, along_rows(p) ? 1 : 2);
+  const Dim *depth = extent_from_end(p->matrix, along_rows(p) ? 1 : 2);
   if (along_rows(p) && dim_optimum(depth) < LEAST_DEPTH) return false;
   double sums = value_optimum(p->matrix) / (double)dim_optimum(depth);
   return !value_is_constant(p->vector) || sums >= LEAST_SUMS;
@@ -130,30 +118,27 @@ static bool is_vector_product(const Node *node, VectorProduct *p) {
 /* ---- what they become ---- */
 
 /* The vector along the axis of the matrix that is summed. */
-static Value *factor(const Builder *builder, const VectorProduct *p) {
+static Value *factor(const Formula *f, const VectorProduct *p) {
   Value *vector = p->vector;
-  if (vector->rank == 1) return along_rows(p) ? vector : standing_vector(builder, vector);
-  return is_one(axis_of(vector, 2)) == along_rows(p) ? vector : turned_vector(builder, vector);
+  if (vector->rank == 1) return along_rows(p) ? vector : standing_vector(f, vector);
+  return dim_equals(extent_from_end(vector, 2), 1) == along_rows(p) ? vector : turned_vector(f, vector);
 }
 
-static Node *sum_of(const Builder *builder, const VectorProduct *p, bool keeps_axis) {
-  Value *const factors[] = {p->matrix, factor(builder, p)};
-  Node *product = build_op(builder, OP_Mul, 2, factors, 1, 0, NULL);
-  Value *const inputs[] = {product->outputs[0], axes(builder, along_rows(p) ? -1 : -2)};
-  const Attribute keeps = attribute_int(ATTR_keepdims, keeps_axis);
-  Node *sum = build_op(builder, OP_ReduceSum, 2, inputs, 1, 1, &keeps);
-  if (!fuse_into_reduction(builder->graph, sum, product)) bug("two operands are too many");
-  builder->graph->nodes[product->id] = NULL;
+static Value *sum_of(const Formula *f, const VectorProduct *p, bool keeps_axis) {
+  const int64_t axis = along_rows(p) ? -1 : -2;
+  Value *product = times(f, p->matrix, factor(f, p));
+  Value *sum = keeps_axis ? reduced(f, OP_ReduceSum, product, 1, &axis) : summed_away(f, product, 1, &axis);
+  if (!fuse_into_reduction(f->graph, sum->producer, product->producer)) bug("two operands are too many");
+  f->graph->nodes[product->producer->id] = NULL;
   return sum;
 }
 
 /* In the shape of the product: the axis that is summed is the vector's, or gives its place to it. */
-static Value *summed(const Builder *builder, const VectorProduct *p) {
+static Value *summed(const Formula *f, const VectorProduct *p) {
   bool flat = p->vector->rank == 1, in_place = p->column == along_rows(p);
-  Value *sum = sum_of(builder, p, in_place && !flat)->outputs[0];
-  if (!in_place && !flat) sum = with_axis(builder, OP_Unsqueeze, sum, p->column ? -1 : -2);
-  if (!p->addend) return sum;
-  return build_op(builder, OP_Add, 2, (Value *const[]){sum, p->addend}, 1, 0, NULL)->outputs[0];
+  Value *sum = sum_of(f, p, in_place && !flat);
+  if (!in_place && !flat) sum = with_axis(f, sum, p->column ? -1 : -2);
+  return p->addend ? plus(f, sum, p->addend) : sum;
 }
 
 /* needs: simplify, fuse_attention, choose_precision; before fuse_epilogue. keeps: types and shapes of what remains;
@@ -162,10 +147,10 @@ void products_by_vectors(Graph *graph) {
   bool any = false;
   for (int n = 0, n_nodes = graph->n_nodes; n < n_nodes; n++) {
     Node *node = graph->nodes[n];
-    const Builder builder = {graph, node->name, node->where};
+    const Formula f = {graph, node->name, node->where};
     VectorProduct product;
     if (!is_vector_product(node, &product)) continue;
-    Value *sum = summed(&builder, &product);
+    Value *sum = summed(&f, &product);
     graph_set_output(sum->producer, 0, node->outputs[0]);
     graph->nodes[n] = NULL;
     any = true;
