@@ -109,14 +109,13 @@ static void mark_reached(Pass *pass) {
 }
 
 /* A constant that the model declares, with axes, and whose name is chosen. */
-static bool is_chosen(const Training *training, const Value *value) {
-  return value->is_weight && value->data && value->dtype == RNNCC_F32 && value->rank > 0 && value_count(value) > 0 &&
-         training_takes(training, value->name);
+static bool is_chosen(const Graph *graph, const Value *value) {
+  return value_may_be_trained(graph, value) && value->data && value_count(value) > 0;
 }
 
 /* A trained weight: one that the loss depends on. */
 static bool is_parameter(const Pass *pass, const Value *value) {
-  return pass->reached[value->id] && is_chosen(&pass->graph->config->training, value);
+  return pass->reached[value->id] && is_chosen(pass->graph, value);
 }
 
 /* An input whose gradient the program wants. */
@@ -193,7 +192,7 @@ static void refuse_body(const Node *node, const Value *weight) {
 }
 
 static void tell_body_value(const Pass *pass, const Node *node, const Value *value) {
-  if (value && is_chosen(&pass->graph->config->training, value)) refuse_body(node, value);
+  if (value && is_chosen(pass->graph, value)) refuse_body(node, value);
 }
 
 /* Of weights that a body reads, those that would be trained if the graph around it read them. */

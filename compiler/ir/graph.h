@@ -250,6 +250,7 @@ void graph_remove_dead(Graph *graph);
 bool value_is_constant(const Value *value);
 bool value_is_known(const Value *value); /* a constant, and no program can set it: its numbers may be looked at */
 bool value_static(const Value *value);   /* every axis constant */
+bool value_may_be_trained(const Graph *graph, const Value *value); /* a weight whose name --train takes */
 /* The extent of the last axis is number 1, that of the axis before it number 2. */
 static inline const Dim *extent_from_end(const Value *value, int number) { return value->shape[value->rank - number]; }
 /* Is it a list of known elements that only shape rules read? No node writes it, and no kernel has it. */

@@ -13,6 +13,12 @@ bool value_static(const Value *value) {
   return value->rank >= 0;
 }
 
+bool value_may_be_trained(const Graph *graph, const Value *value) {
+  const Training *training = graph->config ? &graph->config->training : NULL;
+  return training && training->wanted && value->is_weight && value->dtype == RNNCC_F32 && value->rank > 0 &&
+         training_takes(training, value->name);
+}
+
 int64_t value_count(const Value *value) {
   int64_t count = 1;
   for (int axis = 0; axis < value->rank; axis++) count *= dim_value(value->shape[axis]);

@@ -46,15 +46,8 @@ static Ratio *constant_ratios(Graph *graph, const Value *value) {
   return ratios;
 }
 
-/* What a step changes: the numbers of now say nothing. */
-static bool may_be_trained(const Graph *graph, const Value *value) {
-  const Training *training = graph->config ? &graph->config->training : NULL;
-  return training && training->wanted && value->is_weight && value->dtype == RNNCC_F32 && value->rank > 0 &&
-         training_takes(training, value->name);
-}
-
 Ratio *known_ratios(Graph *graph, const Value *value) {
-  if (!is_small(value) || may_be_trained(graph, value)) return NULL;
+  if (!is_small(value) || value_may_be_trained(graph, value)) return NULL; /* what it begins with says nothing */
   if (value->data) return constant_ratios(graph, value);
   if (!value->elements) return NULL;
   int64_t count = value_count(value);
