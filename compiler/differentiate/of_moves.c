@@ -12,6 +12,15 @@ const char *of_view(const Gradient *g) {
   return NULL;
 }
 
+/* In the extent that the node found. */
+const char *of_expect_extent(const Gradient *g) {
+  int64_t axis = node_int(g->node, ATTR_axis);
+  Value *const inputs[] = {gradient_in(g), g->node->inputs[0]};
+  const Attribute attributes[] = {attribute_int(ATTR_axis, axis), attribute_int(ATTR_like_axis, axis)};
+  g->dx[0] = build_op(g->f, OP_ExpectExtent, 2, inputs, 1, 2, attributes)->outputs[0];
+  return NULL;
+}
+
 const char *of_expand(const Gradient *g) {
   g->dx[0] = sum_to(g->f, gradient_in(g), g->node->inputs[0]);
   return NULL;

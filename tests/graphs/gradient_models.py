@@ -343,6 +343,13 @@ def squared_error(b):
 
 
 @case((2, 3))
+def product_of_as_many_rows_as_a_run_finds(b):
+    """The mask chooses 4 of 5, as the product expects."""
+    places = b.node("NonZero", b.input(numpy.array([True, False, True, True, True]), "bool"))
+    return b.node("MatMul", b.weight(2, 4), b.node("Gather", b.weight(5, 3), b.node("Squeeze", places, b.integers([0]))))
+
+
+@case((2, 3))
 def highway(b):
     return b.node("Highway", b.weight(2, 3), b.weight(3, 3), b.weight(3), b.weight(3, 3, low=0.5), b.weight(3), activation="Tanh")
 
