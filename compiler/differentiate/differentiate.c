@@ -98,8 +98,11 @@ static bool reaches_loss(const Pass *pass, const Value *output) {
 }
 
 static void mark_reached(Pass *pass) {
+  bool any = false;
   for (int i = 0; i < pass->graph->n_outputs; i++)
-    pass->reached[pass->graph->outputs[i]->id] = reaches_loss(pass, pass->graph->outputs[i]);
+    any |= pass->reached[pass->graph->outputs[i]->id] = reaches_loss(pass, pass->graph->outputs[i]);
+  if (!any)
+    fatal_at(LOCATION_FILE(pass->graph->file), EXIT_INVALID, "--outer-loss: expected an output of f32; found none");
   for (int n = pass->graph->n_nodes - 1; n >= 0; n--) {
     const Node *node = pass->graph->nodes[n];
     if (!any_output(node, pass->reached)) continue;

@@ -195,3 +195,11 @@ def test_inspect_lists_the_gradients(rnncc, tmp_path):
     rows = [line.split()[:2] for line in done.stdout.splitlines()]
     assert ["backward", "y.gradient"] in rows
     assert ["gives", "x.gradient"] in rows
+
+
+def test_outputs_that_can_have_no_gradient_are_told_by_type(rnncc, tmp_path):
+    model = Model()
+    y = model.node("Mul", [model.input("x", "f32", [3]), model.constant(numpy.ones(3, numpy.float32), "w")])
+    model.output(model.node("Cast", [y], to="f16"))
+    done = rnncc(model.write(tmp_path), "--train", "--outer-loss", "-o", tmp_path / "no.so")
+    assert done.returncode == 2 and "--outer-loss: expected an output of f32; found none" in done.stderr
