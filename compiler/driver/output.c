@@ -68,24 +68,27 @@ void output_sizes(const Options *options, const char *name, const Program *progr
          (long long)context_bytes(program));
 }
 
-/* The options that change results, as they were given. */
-static const char *computing_options(Arena *arena, const Config *config) {
+/* The options that change what is computed or leave out steps, as they were given. */
+static const char *computing_options(Arena *arena, const Options *options, const Config *config) {
   Text text = text_new(arena);
   if (config->precision.text) text_add(&text, " --precision=%s", config->precision.text);
   if (config->training.wanted) text_add(&text, " --train");
+  if (config->training.text) text_add(&text, "=%s", config->training.text);
   if (config->training.loss) text_add(&text, " --loss=%s", config->training.loss);
   if (config->training.outer_loss) text_add(&text, " --outer-loss");
   if (config->mutable_weights) text_add(&text, " --weights=mutable");
   if (config->no_winograd) text_add(&text, " --no-winograd");
+  if (config->seed) text_add(&text, " --seed=%llu", (unsigned long long)config->seed);
+  for (int i = 0; i < options->n_without; i++) text_add(&text, "%s%s", i ? "," : " --without=", options->without[i]);
   return text.length ? text.data : "";
 }
 
-const char *build_record(Graph *graph) {
+const char *build_record(const Options *options, Graph *graph) {
   char hex[SHA256_HEX_BYTES];
   sha256_hex(graph->model_sha256, hex);
   const char *digest = database_digest(graph->arena, graph->config->records);
   return arena_format(graph->arena, "rnncc " RNNCC_VERSION " --target=%s --threads=%d%s, model sha256 %s%s%s",
                       graph->config->target->name, graph->config->machine->cores,
-                      computing_options(graph->arena, graph->config), hex, digest ? ", schedules " : "",
+                      computing_options(graph->arena, options, graph->config), hex, digest ? ", schedules " : "",
                       digest ? digest : "");
 }

@@ -25,6 +25,6 @@ void output_sizes(const Options *options, const char *name, const Program *progr
 
 /* One line of provenance: versions, target, hashes of the model and of the schedule records. The same for the same
  * input. */
-const char *build_record(Graph *graph);
+const char *build_record(const Options *options, Graph *graph);
 
 #endif

@@ -85,7 +85,7 @@ static void step_emit(Compilation *c, Branch *b) {
                      .has_weights = b == c->branches,
                      .derivation = b->derivation ? derivation_name(c, b->derivation) : NULL,
                      .is_derivation = is_derivation};
-  b->unit = emit_unit(b->program, build_record(b->graph), &place);
+  b->unit = emit_unit(b->program, build_record(c->options, b->graph), &place);
 }
 
 static Units units_of(const Compilation *c) {
@@ -125,7 +125,7 @@ static void build_wheel(const Compilation *c, const Units *units, const Build *b
   Wheel wheel = {.name = output_name(c->options, c->arena),
                  .version = graph->version,
                  .triple = build->target->triple,
-                 .build = build_record(graph)};
+                 .build = build_record(c->options, graph)};
   build_module(units, c->folder, build, c->options->runtime, module);
   puts(wheel_write(c->arena, &wheel, module, output));
 }

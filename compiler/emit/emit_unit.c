@@ -73,6 +73,14 @@ static const char left_over[] = "/* Kernels are templates, cut to what they do h
                                 "#pragma GCC diagnostic ignored \"-Wtype-limits\"\n"
                                 "#pragma GCC diagnostic ignored \"-Wunknown-pragmas\"\n";
 
+/* Patterns of options have stars beside slashes, which would end the comment, or seem to begin one. */
+static void add_to_comment(Text *out, const char *text) {
+  for (const char *c = text; *c; c++) {
+    bool bracket = (c[0] == '*' && c[1] == '/') || (c[0] == '/' && c[1] == '*');
+    text_add(out, bracket ? "%c " : "%c", *c);
+  }
+}
+
 Unit *emit_unit(Program *program, const char *build, const UnitPlace *place) {
   const Target *target = program->graph->config->target;
   Unit *unit = ARENA_NEW(program->arena, Unit);
@@ -80,8 +88,9 @@ Unit *emit_unit(Program *program, const char *build, const UnitPlace *place) {
   unit->name = place->name;
   unit->file = place->name ? arena_format(program->arena, "network_%s.c", place->name) : "network.c";
   unit->text = text_new(program->arena);
-  text_add(&unit->text, "/* Generated: %s.\n * Values are t<id>, named dimensions d<index>, kernels k<index>. */\n",
-           build);
+  text_add(&unit->text, "/* Generated: ");
+  add_to_comment(&unit->text, build);
+  text_add(&unit->text, ".\n * Values are t<id>, named dimensions d<index>, kernels k<index>. */\n");
   text_add(&unit->text, "#ifndef SIMD_PLAIN /* who only reads this need not read the compiler's headers */\n");
   text_add(&unit->text, "#define %s 1\n#endif\n", isa_macro(program->arena, target));
   text_add(&unit->text, "#define SIMD_PLAIN_LANES %d\n", target->lanes);

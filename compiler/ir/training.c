@@ -8,6 +8,7 @@
 
 const char *training_parse(Arena *arena, const char *text, Training *training) {
   training->wanted = true;
+  training->text = text;
   training->count = 0;
   if (!text) return NULL;
   training->list = ARENA_ARRAY(arena, TrainingRule, strlen(text) + 1);

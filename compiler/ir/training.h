@@ -15,6 +15,7 @@ typedef struct TrainingRule {
 
 typedef struct Training {
   bool wanted;
+  const char *text; /* of --train, as given; NULL: no patterns */
   const char *loss; /* --loss, an output's name; NULL: not given */
   bool outer_loss;  /* the program computes the loss of the outputs, and gives their gradients */
   int count;

@@ -84,10 +84,11 @@ def test_what_is_no_precision_is_refused(rnncc, tmp_path, given):
 
 def test_the_build_record_says_what_changes_results(rnncc, rnnrun, tmp_path):
     model, records = layers().write(tmp_path), []
-    for options in ([], ["--precision=int8,n*=int4:64", "--no-winograd"]):
+    given = ["--precision=int8,n*=int4:64,*/x=f32", "--no-winograd", "--seed=7", "--without=fuse_chains,fuse_epilogue"]
+    for options in ([], given):
         module = tmp_path / "m.so"
         done = rnncc(model, "-o", module, *options)
         assert done.returncode == 0, done.stderr
         records.append(next(line for line in rnnrun("inspect", module).stdout.splitlines() if line.startswith("build")))
     plain, changed = records
-    assert changed == plain.replace(", model", " --precision=int8,n*=int4:64 --no-winograd, model")
+    assert changed == plain.replace(", model", f" {' '.join(given)}, model")

@@ -204,6 +204,13 @@ def test_a_loss_that_is_none_is_refused(rnncc, tmp_path, options, words):
     assert status == 2 and words in said
 
 
+def test_the_build_record_says_what_was_to_be_trained(rnncc, rnnrun, tmp_path):
+    """A pattern that would end a comment in C, too."""
+    done = rnncc(two_outputs().write(tmp_path), "--train=*/weight,w,!/*", "--loss=one", "-o", tmp_path / "step.so")
+    assert done.returncode == 0, done.stderr
+    assert " --train=*/weight,w,!/* --loss=one, model" in rnnrun("inspect", tmp_path / "step.so").stdout
+
+
 def test_the_loss_is_chosen_by_name(compile, tmp_path):
     path = two_outputs().write(tmp_path)
     for loss, due in (("one", 1), ("other", 1 / 3)):
