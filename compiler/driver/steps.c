@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "driver/config.h"
+#include "driver/load_model.h"
 #include "driver/output.h"
 #include "ir/bodies.h"
 #include "ir/mutable.h"
 #include "link/toolchain.h"
 #include "link/wheel.h"
-#include "load/load.h"
 #include "machine/targets.h"
 #include "passes.h"
 #include "program/dump.h"

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The front end: a model file becomes a Graph. Reports every error with file and JSON path, then stops the compiler. */
+/* What follows any reader, and the other direction. */
 #ifndef RNNCC_LOAD_H
 #define RNNCC_LOAD_H
 
 #include "load/settings.h"
 
-/* The format is the file's suffix: .onnx or .json. `settings`: the command line's, NULL for none. Returns a well-formed
- * graph: names resolved, acyclic, topologically sorted, arity and attributes checked against the op table, weights read
- * and checked (ranges, sha256). */
-Graph *load_model(Arena *arena, const char *path, const ModelSettings *settings);
-/* The second half of it, for a graph that was read from memory. Stops on errors. */
+/* After a model is read: its nodes in order, what the settings say of states, dense ids. Stops on errors. */
 Graph *model_complete(Graph *graph, const ModelSettings *settings);
 
 /* For --emit=graph: writes the graph as PREFIX.json and PREFIX.safetensors. */

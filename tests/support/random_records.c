@@ -11,10 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "driver/load_model.h"
 #include "driver/steps.h"
 #include "kernels/conv/candidates.h"
 #include "kernels/conv/recorded.h"
-#include "load/load.h"
 #include "load/settings.h"
 #include "machine/targets.h"
 #include "support/files.h"

@@ -24,7 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "load/load.h"
+#include "driver/load_model.h"
 #include "machine/machine.h"
 #include "reference/reference.h"
 #include "simplify.h"

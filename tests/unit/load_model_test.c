@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "driver/load_model.h"
 #include "load/load.h"
 #include "outcome.h"
 #include "support/files.h"
