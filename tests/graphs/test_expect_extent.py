@@ -25,7 +25,6 @@ def node(op, inputs, output, **attributes):
 HALF = node("Slice", "x s e last two", "half")
 BY_MASK = [node("Compress", "a m", "i", axis=0), node("Compress", "b m", "j", axis=0)]
 FLOATS = [node("NonZero", "m", "places"), node("Cast", "places", "f", to=F32)]
-LAYER = {"w": weights(1, 12, 4), "r": weights(1, 12, 3) / 8}
 
 
 def masks(*counts):
@@ -34,6 +33,12 @@ def masks(*counts):
 
 def drawn(feeds, **shapes):
     return [{**feed, **{name: weights(*shape) for name, shape in shapes.items()}} for feed in feeds]
+
+
+def layer(op, gates):
+    numbers = {"w": weights(1, 3 * gates, 4), "r": weights(1, 3 * gates, 3) / 8}
+    return ([HALF, node(op, "half w r", "y", hidden_size=3)], {"x": (F32, ["S", 2, "T"])}, {**TO_HALF, **numbers},
+            drawn([{}], x=(5, 2, 8)), drawn([{}], x=(5, 2, 10)))
 
 
 # Nodes, inputs, constants; feeds that fit; feeds that do not.
@@ -46,13 +51,14 @@ CASES = {
              drawn([{}], x=(2, 7)), drawn([{}], x=(2, 3))),
     "Gemm of a flattened plane": ([node("Flatten", "x", "flat"), node("Gemm", "flat w", "y")], {"x": (F32, [2, "H", "W"])},
                                   {"w": weights(12, 5)}, drawn([{}], x=(2, 3, 4)) + drawn([{}], x=(2, 12, 1)), drawn([{}], x=(2, 3, 3))),
-    "LSTM": ([HALF, node("LSTM", "half w r", "y", hidden_size=3)], {"x": (F32, ["S", 2, "T"])}, {**TO_HALF, **LAYER},
-             drawn([{}], x=(5, 2, 8)), drawn([{}], x=(5, 2, 10))),
+    **{op: layer(op, gates) for op, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1))},
     "MatMul of a count": ([*FLOATS, node("MatMul", "f w", "y")], {"m": (BOOL, [9])}, {"w": weights(4, 3)}, masks(4), masks(0, 3, 9)),
     "Add of one count twice": ([*FLOATS, node("NonZero", "m", "again"), node("Add", "places again", "y")], {"m": (BOOL, [9])}, {},
                                masks(0, 1, 5, 9), []),
     "Add of Compress by one mask": ([*BY_MASK, node("Add", "i j", "y")], {"m": (BOOL, [9]), "a": (F32, [9, 2]), "b": (F32, [9, 2])}, {},
                                     drawn(masks(0, 1, 6, 9), a=(9, 2), b=(9, 2)), []),
+    "Compress along two axes": ([BY_MASK[0], node("Compress", "a m", "j", axis=1), node("MatMul", "i j", "y")],
+                                {"m": (BOOL, [9]), "a": (F32, [9, 9])}, {}, drawn(masks(1, 4, 9), a=(9, 9)), []),
     "Where of three": ([*BY_MASK, node("Less", "i j", "less"), node("Where", "less i j", "y")],
                        {"m": (BOOL, [9]), "a": (F32, [9, 2]), "b": (F32, [9, 2])}, {}, drawn(masks(0, 4), a=(9, 2), b=(9, 2)), []),
     "Add of two masks": ([node("NonZero", "m", "i"), node("NonZero", "n", "j"), node("Add", "i j", "y")],
@@ -63,8 +69,12 @@ CASES = {
 }
 
 
-def model_of(name, path):
-    nodes, inputs, constants, _, _ = CASES[name]
+FIVE_MORE = ([*FLOATS, node("Concat", "f five", "more", axis=1), node("MatMul", "more w", "y")], {"m": (BOOL, [9])},
+             {"five": weights(1, 5), "w": weights(4, 3)}, [], [])
+
+
+def model_of(case, path):
+    nodes, inputs, constants, _, _ = case
     ends = [helper.make_tensor_value_info(name, *of) for name, of in inputs.items()]
     result = helper.make_tensor_value_info("y", I64 if "NonZero" in {n.op_type for n in nodes} and "f" not in nodes[-1].input else F32, None)
     graph = helper.make_graph(nodes, "g", ends, [result], [numpy_helper.from_array(value, name) for name, value in constants.items()])
@@ -75,7 +85,7 @@ def model_of(name, path):
 @pytest.mark.parametrize("name", CASES)
 def test_equal_extents_give_onnx_runtimes_results_and_others_fail(name, rnncc, tmp_path):
     _, _, _, good, bad = CASES[name]
-    model = model_of(name, tmp_path / "m.onnx")
+    model = model_of(CASES[name], tmp_path / "m.onnx")
     done = rnncc("--verify-each", model, "-o", tmp_path / "m.so")
     assert done.returncode == 0, done.stderr
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
@@ -93,13 +103,15 @@ def test_equal_extents_give_onnx_runtimes_results_and_others_fail(name, rnncc, t
 
 
 def test_what_each_run_checks_is_told(rnncc, tmp_path):
-    done = rnncc(model_of("MatMul of a computed extent", tmp_path / "m.onnx"), "-o", tmp_path / "m.so", "--dim=T=1..40")
+    done = rnncc(model_of(CASES["MatMul of a computed extent"], tmp_path / "m.onnx"), "-o", tmp_path / "m.so", "--dim=T=1..40")
     assert done.returncode == 0 and done.stderr.splitlines() == [
         f"{tmp_path}/m.onnx: y: note: MatMul: axis 1 of `half` f32[2, floor((T + 1) / 2)] must be 4, which each run checks; they are "
         "equal where T is 7 to 8: bound it so, as --dim 'T=7..8' does (T: axis 1 of `x`)"]
 
 
-@pytest.mark.parametrize("name, T", [("MatMul of a computed extent", "1..6"), ("LSTM", "9..20")])
-def test_extents_that_are_never_equal_are_refused(name, T, rnncc, tmp_path):
-    done = rnncc(model_of(name, tmp_path / "m.onnx"), "-o", tmp_path / "m.so", f"--dim=T={T}")
-    assert done.returncode == 2 and "floor((T + 1) / 2)" in done.stderr
+@pytest.mark.parametrize("case, options, told", [
+    (CASES["MatMul of a computed extent"], ["--dim=T=1..6"], "floor((T + 1) / 2)"),
+    (CASES["LSTM"], ["--dim=T=9..20"], "floor((T + 1) / 2)"), (FIVE_MORE, [], "+ 5")])
+def test_extents_that_are_never_equal_are_refused(case, options, told, rnncc, tmp_path):
+    done = rnncc(model_of(case, tmp_path / "m.onnx"), "-o", tmp_path / "m.so", *options)
+    assert done.returncode == 2 and told in done.stderr, done.stderr

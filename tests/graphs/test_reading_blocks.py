@@ -91,19 +91,31 @@ def test_scores_are_not_stored_element_by_element(rnncc, tmp_path):
     assert "[2, 3, 8, 20]" not in done.stderr and "[2, 8, 3, " not in done.stderr, "a tensor of queries, keys and units"
 
 
-BAD = {
-    "Highway": [[(4, 5), (5, 6), (5,), (5, 5), (5,)], "[features, features]"],
-    "AdditiveAttention": [[(2, 3, 5), (2, 4, 6), (2, 4, 7), (5,)], "[batch, keys, units]"],
-    "AttentionFlow": [[(2, 3, 5), (2, 4, 5), (10,)], "[3*features]"],
-}
+BAD = [
+    ("Highway", [(4, 5), (5, 6), (5,), (5, 5), (5,)], "[features, features]"),
+    ("Highway", [(4, 5), (5, 5), (5,), (5, 5), (6,)], "[features]"),
+    ("AdditiveAttention", [(2, 3, 5), (2, 4, 6), (2, 4, 7), (5,)], "[batch, keys, units]"),
+    ("AdditiveAttention", [(2, 3, 5), (1, 4, 5), (2, 4, 7), (5,)], "[batch, keys, units]"),
+    ("AdditiveAttention", [(2, 3, 5), (2, 4, 5), (2, 3, 7), (5,)], "[batch, keys, units]"),
+    ("AdditiveAttention", [(2, 3, 5), (2, 4, 5), (1, 4, 7), (5,)], "[batch, keys, features]"),
+    ("AdditiveAttention", [(2, 3, 5), (2, 4, 5), (2, 4, 7), (4,)], "[units]"),
+    ("AttentionFlow", [(2, 3, 5), (2, 4, 5), (10,)], "[3*features]"),
+    ("AttentionFlow", [(2, 3, 5), (2, 4, 6), (15,)], "[batch, words, features]"),
+    ("AttentionFlow", [(2, 3, 5), (2, 4, 5), (15,), (2, 4), (2, 4)], "[batch, words of the context]"),
+    ("AttentionFlow", [(2, 3, 5), (2, 4, 5), (15,), (2, 3), (2, 3)], "[batch, words of the question]"),
+    ("AttentionSum", [(2, 3), (2, 4), (2, 6)], "[batch, words]"),
+    ("AttentionSum", [(2, 3), (2, 3), (1, 6)], "[batch, candidates]"),
+]
+OTHER_TYPES = {("AttentionFlow", 3): "bool", ("AttentionFlow", 4): "bool", ("AttentionSum", 1): "i64", ("AttentionSum", 2): "i64"}
 
 
-@pytest.mark.parametrize("op", BAD)
-def test_a_wrong_shape_is_told(rnncc, tmp_path, op):
-    model, (shapes, told) = Model(), BAD[op]
-    model.output(model.node(op, [model.input(f"x{k}", "f32", list(shape)) for k, shape in enumerate(shapes)]))
+@pytest.mark.parametrize("op, shapes, told", BAD)
+def test_a_wrong_shape_is_told(rnncc, tmp_path, op, shapes, told):
+    model = Model()
+    inputs = [model.input(f"x{k}", OTHER_TYPES.get((op, k), "f32"), list(shape)) for k, shape in enumerate(shapes)]
+    model.output(model.node(op, inputs))
     done = rnncc(model.write(tmp_path), "-o", tmp_path / "m.so")
-    assert done.returncode == 2 and told in done.stderr and op in done.stderr
+    assert done.returncode == 2 and told in done.stderr and op in done.stderr, done.stderr
 
 
 def test_a_mask_that_does_not_broadcast_is_told(rnncc, tmp_path):
