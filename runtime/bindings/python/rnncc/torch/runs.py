@@ -64,7 +64,7 @@ class Given(NamedTuple):
             return False  # what inference_mode() makes counts no versions
         if self.view.data_ptr() != tensor.data_ptr():  # memory of a parameter may have changed without a version
             return not isinstance(tensor, torch.nn.Parameter) and bool(torch.equal(self.view, tensor))
-        return self.view.stride() == tensor.stride() and tensor._version == self.version
+        return bool(self.view.stride() == tensor.stride() and tensor._version == self.version)
 
 
 class Runner:
