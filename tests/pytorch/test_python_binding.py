@@ -75,6 +75,19 @@ def test_tensors_by_columns_are_copied_and_mixed_inputs_taken(compile, tmp_path)
             assert same(found, torch.arange(6).reshape(3, 2).to(kind))
 
 
+def test_a_tensor_that_is_only_marked_as_negative_has_its_values(compile, root):
+    """PyTorch's imaginary part of a conjugate, which shares the memory of the number's."""
+    rows = torch.rand(1, 8, 8, generator=torch.Generator().manual_seed(1))
+    marked = torch._neg_view(rows)
+    assert marked.is_neg() and marked.is_contiguous() and marked.data_ptr() == rows.data_ptr()
+    with rnncc.load(compile(root / "models" / "digits_rnn.json"), threads=1) as module:
+        assert torch.equal(module(marked), module(-rows)) and not torch.equal(module(marked), module(rows))
+        conjugate = torch.complex(rows, rows).conj().imag  # not row-major either
+        assert conjugate.is_neg() and torch.equal(module(conjugate), module(-rows))
+        with pytest.raises(rnncc.ArgumentError, match="found the negative of another's"):
+            module(rows, out=[torch._neg_view(torch.zeros(1, 10))])
+
+
 @pytest.mark.parametrize("tensor, words", [
     (torch.zeros(4, 8, 8, requires_grad=True), "grad"), (torch.zeros(4, 8, 8).to_sparse(), "parse|layout"),
     (torch.zeros(4, 8, 8, device="meta"), "meta|CPU's memory"),

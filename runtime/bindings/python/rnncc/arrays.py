@@ -147,18 +147,28 @@ def _of_buffer(slot: Slot, memory: memoryview, writable: bool) -> View:
 
 def _of_torch(slot: Slot, array: Any, torch: Any) -> Optional[View]:
     """Of a plain tensor, sooner than by DLPack; None: it is not plain."""
-    if array.requires_grad or not array.is_cpu or array.layout is not torch.strided or array.is_neg():
+    if array.requires_grad or not array.is_cpu or array.layout is not torch.strided:
         return None
     if array.dtype is not getattr(torch, TORCH.get(slot.dtype.name, "-"), None) or not array.is_contiguous():
         return None
     return View(array.data_ptr(), tuple(array.shape), array.numel() * slot.dtype.size, array)
 
 
+def _negated(slot: Slot, array: Any, writable: bool) -> Any:
+    """Of a tensor that is only marked as negative, of which neither its memory nor DLPack says so."""
+    if writable:
+        raise ArgumentError(f"{slot.label}: expected a tensor of memory of its own, found the negative of another's")
+    return array.resolve_neg()
+
+
 def view(slot: Slot, array: Any, writable: bool = False) -> View:
     """The elements of an array that a tensor of the module may be."""
     torch = sys.modules.get("torch")
-    if torch is not None and type(array) is getattr(torch, "Tensor", None):
-        plain = _of_torch(slot, array, torch)
+    tensor = getattr(torch, "Tensor", None)
+    if tensor is not None and isinstance(array, tensor):
+        if array.is_neg():
+            array = _negated(slot, array, writable)
+        plain = _of_torch(slot, array, torch) if type(array) is tensor else None
         if plain is not None:
             return plain
     if numpy is not None and isinstance(array, (numpy.ndarray, numpy.generic)):
