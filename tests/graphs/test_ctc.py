@@ -9,6 +9,7 @@ from onnx import TensorProto, helper
 
 from support.model_builder import Model
 from support.module import rnncc as package
+from support.reference import ValueOutOfRange
 
 EXIT_INVALID, EXIT_LIMIT = 2, 4
 STEP = 1e-6
@@ -120,14 +121,20 @@ def test_scores_of_any_size_are_summed_by_their_logarithms(compile, tmp_path):
     numpy.testing.assert_allclose(got, it.losses(), rtol=2.0**-21)
 
 
-def test_the_reference_computes_the_same(reference, tmp_path):
-    it = Sequences(6)
+def by_reference(reference, folder, it, blank=None):
+    """The loss and its gradient."""
     T, N, C = it.scores.shape
     model = Model()
-    inputs = [model.input("scores", "f32", [T, N, C]), model.input("targets", "i64", it.targets.shape),
+    inputs = [model.input("scores", "f32", [T, N, "C"]), model.input("targets", "i64", it.targets.shape),
               model.input("steps", "i64", [N]), model.input("lengths", "i64", [N])]
-    model.output(*model.node("CTCLikelihood", inputs, ["loss", "gradient"], blank=it.blank, zero_infinity=1))
-    got = reference.run(model, model.write(tmp_path), dict(zip(("scores", "targets", "steps", "lengths"), it.feeds)))
+    model.dim("C", 1, C, 9)
+    model.output(*model.node("CTCLikelihood", inputs, ["loss", "gradient"], blank=it.blank if blank is None else blank, zero_infinity=1))
+    return reference.run(model, model.write(folder), dict(zip(("scores", "targets", "steps", "lengths"), it.feeds)))
+
+
+def test_the_reference_computes_the_same(reference, tmp_path):
+    it = Sequences(6)
+    got = by_reference(reference, tmp_path, it)
     finite = numpy.isfinite(it.losses())
     numpy.testing.assert_allclose(got["loss"], numpy.where(finite, it.losses(), 0), rtol=2.0**-21)
     numpy.testing.assert_allclose(got["gradient"], it.gradients(), rtol=0, atol=1e-6)
@@ -184,6 +191,14 @@ def test_bad_labels_and_lengths_are_refused_and_nothing_is_written(compile, tmp_
     if trained:
         with pytest.raises(package.ArgumentError, match="expected a run"):
             context.backward()
+
+
+@pytest.mark.parametrize("what", [*BAD, "a blank that is no class"])
+def test_the_reference_refuses_them_too(reference, tmp_path, what):
+    it = Sequences(0)
+    BAD.get(what, lambda it: None)(it)
+    with pytest.raises(ValueOutOfRange, match="class|range"):
+        by_reference(reference, tmp_path, it, None if what in BAD else 3)
 
 
 def test_a_blank_that_is_no_class_of_any_run_is_refused_at_compile_time(rnncc, tmp_path):
