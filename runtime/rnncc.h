@@ -281,8 +281,9 @@ typedef struct rnncc_trace {
  *
  *   weights     belong to the model, and all its contexts run on them. They begin as the compiled model has them.
  *   gradients   belong to the context. backward() writes them anew; they do not add up over runs.
- *   threads     step() and weights_set() must not run at the same time as anything else of the model or its contexts:
- *               that is the caller's to see to. All results are the same, bit for bit, for any number of threads.
+ *   threads     step(), gradient_norm() and weights_set() must not run at the same time as anything else of the model
+ *               or its contexts: that is the caller's to see to. All results are the same, bit for bit, for any number
+ *               of threads.
  *   inputs      must stay as they are from run() to the end of backward().
  *   memory      model_create allocates the weights and what the optimisers keep, twice as much again; the rest
  *               allocates nothing.

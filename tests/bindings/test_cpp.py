@@ -3,11 +3,10 @@
 import shutil
 import subprocess
 
-import numpy
 import pytest
 
 from conftest import ROOT, build_directory
-from support.model_builder import Model
+from support.trained_lines import line_alone, line_to_learn
 
 CPP = ROOT / "runtime" / "bindings" / "cpp"
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"]
@@ -27,24 +26,6 @@ def test_streams(words, tmp_path):
     words = [tmp_path / "streams", modules / "runtime_fake_module.so", second, modules / "runtime_older_module.so"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "ok\n"), done.stdout + done.stderr
-
-
-def line(model):
-    w, b = (model.constant(numpy.zeros(1, numpy.float32), name) for name in "wb")
-    return model.node("Add", [model.node("Mul", [model.input("x", "f32", [8]), w]), b])
-
-
-def line_alone():
-    model = Model("line")
-    model.output(model.node("Identity", [line(model)], ["y"]))
-    return model
-
-
-def line_to_learn():
-    model = Model()
-    error = model.node("Sub", [line(model), model.input("t", "f32", [8])])
-    model.output(model.node("ReduceMean", [model.node("Mul", [error, error])], ["loss"], keepdims=0))
-    return model
 
 
 @pytest.mark.parametrize("words", [["clang++-19", "-std=c++17", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],

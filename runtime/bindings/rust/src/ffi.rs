@@ -86,6 +86,52 @@ pub struct Weight {
 }
 
 #[repr(C)]
+pub struct TrainingInfo {
+    pub struct_size: u32,
+    pub tensor_size: u32,
+    pub n_parameters: i32,
+    pub loss: i32,
+    pub parameters: *const TensorInfo,
+    pub n_output_gradients: i32,
+    pub n_input_gradients: i32,
+    pub output_gradients: *const i32,
+    pub input_gradients: *const i32,
+    pub n_statistics: i32,
+    pub unused: i32,
+    pub statistics: *const TensorInfo,
+}
+
+#[repr(C)]
+pub struct Optimizer {
+    pub struct_size: u32,
+    pub rule: c_int,
+    pub learning_rate: f32,
+    pub momentum: f32,
+    pub beta1: f32,
+    pub beta2: f32,
+    pub epsilon: f32,
+    pub weight_decay: f32,
+    pub max_norm: f32,
+    pub nesterov: i32,
+}
+
+#[repr(C)]
+pub struct Training {
+    pub struct_size: u32,
+    pub unused: u32,
+    pub info: *const TrainingInfo,
+    pub backward: unsafe extern "C" fn(*mut c_void) -> c_int,
+    pub gradient: unsafe extern "C" fn(*mut c_void, *const c_char, *mut c_void, usize) -> c_int,
+    pub step: unsafe extern "C" fn(*mut c_void, *const Optimizer) -> c_int,
+    pub gradient_norm: unsafe extern "C" fn(*mut c_void, *mut f64) -> c_int,
+    pub weights_get: unsafe extern "C" fn(*const c_void, *const c_char, *mut c_void, usize) -> c_int,
+    pub weights_set: unsafe extern "C" fn(*mut c_void, *const c_char, *const c_void, usize) -> c_int,
+    pub optimizer_reset: unsafe extern "C" fn(*mut c_void) -> c_int,
+    pub backward_from: unsafe extern "C" fn(*mut c_void, *const Tensor, usize, *mut Tensor, usize) -> c_int,
+    pub seed: unsafe extern "C" fn(*mut c_void, u64) -> c_int,
+}
+
+#[repr(C)]
 pub struct Options {
     pub struct_size: u32,
     pub threads: i32,
@@ -154,11 +200,17 @@ pub struct Later {
     pub pool_destroy: unsafe extern "C" fn(*mut Pool),
 }
 
-/// A Later that has these, too.
+/// A Later that has this, too.
+#[repr(C)]
+pub struct WithTraining {
+    pub first: Later,
+    pub training: *const Training,
+}
+
+/// A WithTraining that has these, too.
 #[repr(C)]
 pub struct WithWeights {
-    pub first: Later,
-    pub training: *const c_void,
+    pub first: WithTraining,
     pub weights_set: unsafe extern "C" fn(*mut c_void, *const Weight, usize, *mut c_char, usize) -> c_int,
     pub weights_get: unsafe extern "C" fn(*mut c_void, *const c_char, *mut c_void, usize, *mut c_char, usize) -> c_int,
 }

@@ -22,7 +22,7 @@ impl<'a> Weight<'a> {
     }
 }
 
-fn named(name: &str) -> Result<CString, Error> {
+pub(crate) fn named(name: &str) -> Result<CString, Error> {
     CString::new(name).map_err(|_| Error { status: Status::Argument, words: "a name with a NUL".to_string() })
 }
 
