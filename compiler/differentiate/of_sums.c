@@ -215,7 +215,17 @@ const char *of_batch_norm(const Gradient *g) {
   return NULL;
 }
 
-/* ---- of sequences ---- */
+/* ---- losses ---- */
+
+/* By one kernel, from what the forward one keeps. Maxima and sums have no gradient of their own: only this reads them.
+ */
+const char *of_cross_entropy(const Gradient *g) {
+  Node *node = g->node;
+  Value **kept = all_outputs(g, 3);
+  Value *const inputs[] = {node->inputs[0], node->inputs[1], kept[1], kept[2], gradient_in(g)};
+  g->dx[0] = build_op(g->f, OP_CrossEntropyGradient, 5, inputs, 1, node->n_attributes, node->attributes)->outputs[0];
+  return NULL;
+}
 
 /* The operator gives the gradient of each sample's loss, too. */
 const char *of_ctc(const Gradient *g) {

@@ -25,38 +25,61 @@ static Value *checked(const Formula *f, Value *x, Value *target) {
   return apply3(f, OP_Where, apply2(f, OP_Less, target, number(f, target, 0)), no_class, target);
 }
 
-/* A target to ignore may be no class: it is read as class 0, and counts as 0. */
-static Value *negative_log_likelihood(const Formula *f, const Node *node, Value *x) {
+/* The loss of each place: of log-probabilities x, or, if these are known, of the scores that x is the LogSoftmax of. A
+ * target to ignore may be no class: it is read as class 0. */
+static Value *of_places(const Formula *f, const Node *node, Value *x, Value *scores, Value *target, Value *ignored) {
   const Attribute *ignore = node_attribute(node, ATTR_ignore_index);
-  Value *target = cast(f, node->inputs[1], RNNCC_I64), *weights = node_input(node, 2), *ignored = NULL;
-  if (ignore) {
-    ignored = apply2(f, OP_Equal, target, integers(f, 1, &ignore->i));
-    target = apply3(f, OP_Where, ignored, number(f, target, 0), target);
-  }
-  target = checked(f, x, target);
-  Value *loss = apply(f, OP_Neg, at_target(f, x, target)), *weight = NULL;
-  if (weights) weight = gathered(f, weights, target, 0);
-  if (weights) loss = times(f, loss, weight);
-  if (ignored) {
-    weight = apply3(f, OP_Where, ignored, number(f, x, 0), weight ? weight : number(f, x, 1));
-    loss = apply3(f, OP_Where, ignored, number(f, x, 0), loss);
-  }
+  Value *const inputs[] = {scores, target};
+  if (scores) return build_op(f, OP_CrossEntropy, 2, inputs, 1, ignore ? 1 : 0, ignore)->outputs[0];
+  if (ignored) target = apply3(f, OP_Where, ignored, number(f, target, 0), target);
+  Value *loss = apply(f, OP_Neg, at_target(f, x, checked(f, x, target)));
+  return ignored ? apply3(f, OP_Where, ignored, number(f, x, 0), loss) : loss;
+}
+
+/* What a place counts in the mean: its class's weight, 0 where the target is ignored. NULL: as much as any. */
+static Value *counts_of(const Formula *f, const Node *node, Value *like, Value *target, Value *ignored) {
+  Value *weights = node_input(node, 2), *count = NULL;
+  if (weights && ignored) target = apply3(f, OP_Where, ignored, number(f, target, 0), target);
+  if (weights) count = gathered(f, weights, target, 0);
+  return ignored ? apply3(f, OP_Where, ignored, number(f, like, 0), count ? count : number(f, like, 1)) : count;
+}
+
+static Value *negative_log_likelihood(const Formula *f, const Node *node, Value *x, Value *scores) {
+  const Attribute *ignore = node_attribute(node, ATTR_ignore_index);
+  Value *target = cast(f, node->inputs[1], RNNCC_I64);
+  Value *ignored = ignore ? apply2(f, OP_Equal, target, integers(f, 1, &ignore->i)) : NULL;
+  Value *loss = of_places(f, node, x, scores, target, ignored), *count = counts_of(f, node, loss, target, ignored);
+  if (node_input(node, 2)) loss = times(f, loss, count);
   int reduction = node_word(node, ATTR_reduction);
   if (reduction == LOSS_none) return loss;
-  if (reduction == LOSS_mean && !weight) return of_all(f, OP_ReduceMean, loss);
+  if (reduction == LOSS_mean && !count) return of_all(f, OP_ReduceMean, loss);
   Value *sum = of_all(f, OP_ReduceSum, loss);
-  return reduction == LOSS_sum ? sum : over(f, sum, of_all(f, OP_ReduceSum, weight));
+  return reduction == LOSS_sum ? sum : over(f, sum, of_all(f, OP_ReduceSum, count));
+}
+
+/* The f32 scores of which x is the LogSoftmax along the classes. NULL: it is none. */
+static Value *scores_of(const Value *x) {
+  const Node *node = x->producer;
+  bool found =
+      is_op(node, OP_LogSoftmax) && x->dtype == RNNCC_F32 && normal_axis(node_int(node, ATTR_axis), x->rank) == 1;
+  return found ? node->inputs[0] : NULL;
 }
 
 void expand_likelihood_loss(const Formula *f, const Node *node, Value **results) {
-  results[0] = negative_log_likelihood(f, node, node->inputs[0]);
+  Value *x = node->inputs[0];
+  results[0] = negative_log_likelihood(f, node, x, scores_of(x));
 }
 
+/* Log-probabilities that are an output are read; else there are none. */
 void expand_softmax_loss(const Formula *f, const Node *node, Value **results) {
   const Attribute axis = attribute_int(ATTR_axis, 1);
-  Value *logarithms = build_op(f, OP_LogSoftmax, 1, node->inputs, 1, 1, &axis)->outputs[0];
-  results[0] = negative_log_likelihood(f, node, logarithms);
-  if (node_output(node, 1)) results[1] = logarithms;
+  Value *scores = node->inputs[0];
+  if (!node_output(node, 1)) {
+    results[0] = negative_log_likelihood(f, node, NULL, scores);
+    return;
+  }
+  results[1] = build_op(f, OP_LogSoftmax, 1, &scores, 1, 1, &axis)->outputs[0];
+  results[0] = negative_log_likelihood(f, node, results[1], NULL);
 }
 
 /* The mean is of the samples' losses, each a label. */
