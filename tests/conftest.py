@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 QUICK_SHARE = 8
 TWICE_SHARE = 4
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "runtime" / "bindings" / "python")]
-from support import about_operator, amount, machine  # noqa: E402
+from support import about_operator, amount, guarded, machine  # noqa: E402
 from support.clang import BUILD, WITHOUT_PASSES, cached_clang, prune  # noqa: E402
 from support.targets import FOREIGN, need_foreign, program_flags  # noqa: E402
 
@@ -62,6 +62,7 @@ def pytest_configure(config):
         os.environ.setdefault(name, value)
     if "PYTEST_XDIST_WORKER" not in os.environ:
         prune(Path(os.environ["RNNCC_CLANG_CACHE"]))
+    guarded.allocate_noise()
     os.environ["XDG_CACHE_HOME"] = "/dev/null"  # plans must not depend on what was measured on this machine
     if machine.WITHOUT and "RNNCC_DATA" not in os.environ:
         os.environ.update(machine.PEERS[machine.WITHOUT])

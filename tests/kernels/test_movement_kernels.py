@@ -197,7 +197,8 @@ def made_of_shapes():
     model.output(
         model.node("Range", [number(3), length, number(1)]), model.node("Range", [length, number(-1), number(-2)]),
         model.node("Range", [number(0.5, numpy.float32), real, number(0.25, numpy.float32)]),
-        model.node("ConstantOfShape", [shape]), model.node("EyeLike", [square], k=-1), model.node("EyeLike", [x], k=2),
+        model.node("ConstantOfShape", [shape]), model.node("ConstantOfShape", [shape], value=numpy.array([7], numpy.float32)),
+        model.node("EyeLike", [square], k=-1), model.node("EyeLike", [x], k=2),
         model.node("Trilu", [square, half]), model.node("Size", [x]), best, places,
         model.node("Tile", [x, model.node("Concat", [number([2]), as_list], axis=0)]),
         model.node("Expand", [first_row, model.node("Shape", [x])]),

@@ -128,7 +128,9 @@ class Model:
 
 
 def json_of(value):
-    """A body of control flow, or a number of NumPy's."""
+    """A body of control flow, a tensor, or a number of NumPy's."""
+    if isinstance(value, numpy.ndarray):
+        return inline_constant(value)
     return value.json() if hasattr(value, "json") else float(value)
 
 
@@ -145,6 +147,9 @@ def inline_constant(array):
 def onnx_attributes(node):
     attributes = {key: value.onnx(onnx_attributes) if hasattr(value, "onnx") else value
                   for key, value in node["attributes"].items()}
+    for name, value in attributes.items():
+        if isinstance(value, numpy.ndarray):
+            attributes[name] = onnx.numpy_helper.from_array(value)
     for name in {"to", "dtype", "output_dtype", "precision"} & set(attributes):
         attributes[name] = TYPES[attributes[name]][1]
     return attributes

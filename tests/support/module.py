@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy
 
-from support.guarded import guarded, guarded_copy
+from support.guarded import guarded_copy, unset
 
 PACKAGE = Path(__file__).resolve().parents[2] / "runtime" / "bindings" / "python"
 sys.path.insert(0, str(PACKAGE))
@@ -79,11 +79,11 @@ class Context(rnncc.Context):
 
     def run(self, feeds):
         """feeds: name -> array; of them those that are inputs. Inputs and outputs are flush with a page that may not be
-        touched: behind them, and before them in every second run."""
+        touched: behind them, and before them in every second run. Outputs hold noise before."""
         self.at_end = not self.at_end
         inputs = {name: guarded_copy(array, self.at_end) for name, array in self.arrays_of(feeds).items()}
         rooms = self._room([array.shape for array in inputs.values()])
-        outputs = {it.name: guarded(room, it.dtype, self.at_end) for it, room in zip(self.module.outputs, rooms)}
+        outputs = {it.name: unset(room, it.dtype, self.at_end) for it, room in zip(self.module.outputs, rooms)}
         return super().run(inputs, outputs)
 
     def prepared(self, feeds):
