@@ -126,6 +126,8 @@ def test_what_may_leave_the_type_is_cut_as_before(reference, compile, tmp_path):
     whole = model.node("Round", [x])
     model.output(*[model.node("Cast", [model.node("Clip", [whole, scalar(model, low, "f32"), scalar(model, high, "f32")])], to=to)
                    for low, high, to in [(-300, 200, "u8"), (10, 300, "u8"), (-300, 100, "i8"), (-100, 300, "i8")]])
+    halves = model.node("Cast", [model.node("Cast", [x], to="f16")], to="f32")  # no whole numbers, though they were cast
+    model.output(model.node("Cast", [model.node("Clip", [halves, scalar(model, 10, "f32"), scalar(model, 200, "f32")])], to="u8"))
     feeds = {"x": numpy.linspace(-700, 700, 64).astype(numpy.float32)}
     path = model.write(tmp_path)
     assert_same(run_module(compile(path), feeds), reference.run(model, path, feeds))

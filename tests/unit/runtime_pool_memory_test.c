@@ -52,6 +52,7 @@ void __wrap_free(void *memory) {
 
 void *__wrap_mmap64(void *at, size_t bytes, int protection, int flags, int file, off_t offset) {
   if (fails()) return MAP_FAILED;
+  if (flags & MAP_ANONYMOUS) assert_int_equal(file, -1); /* as some systems ask */
   mapped += (int64_t)bytes;
   return __real_mmap64(at, bytes, protection, flags, file, offset);
 }

@@ -490,6 +490,33 @@ static void after_being_held_up_the_pool_runs_alone_for_a_while(void **state) {
   clock_stands = false;
 }
 
+/* Like hold_up(), with the clock alone. */
+static void start_slowly(void *host, int32_t worker) {
+  (void)host, (void)worker;
+  long before = readings_by_caller;
+  while (readings_by_caller < before + 3) sched_yield();
+  clock_ns_now += 3000000;
+}
+
+static void note_team_size(void *arg, Team *team) {
+  if (team->rank == 0) *(int *)arg = team->size;
+}
+
+/* A host's greeting may take as long as it likes. */
+static void after_a_slow_greeting_the_pool_runs_with_all_workers(void **state) {
+  (void)state;
+  main_thread = pthread_self();
+  clock_stands = true;
+  Pool *pool =
+      pool_create(&(rnncc_options){.struct_size = sizeof(rnncc_options), .threads = 2, .thread_start = start_slowly});
+  assert_non_null(pool);
+  int size = 0;
+  pool_run(pool, (Turn){0}, note_team_size, &size);
+  assert_int_equal(size, 2);
+  pool_destroy(pool);
+  clock_stands = false;
+}
+
 /* One item for two workers, which takes 3 ms. Stores the team's size. */
 static void share_one_item(void *arg, Team *team) {
   int64_t begin, end;
@@ -538,6 +565,7 @@ int main(void) {
       cmocka_unit_test(signals_interrupt_nothing_and_spare_the_workers),
       cmocka_unit_test(callers_do_not_mix),
       cmocka_unit_test(after_being_held_up_the_pool_runs_alone_for_a_while),
+      cmocka_unit_test(after_a_slow_greeting_the_pool_runs_with_all_workers),
       cmocka_unit_test(a_caller_with_fewer_items_than_workers_is_not_held_up),
   };
   return cmocka_run_group_tests_name("runtime_pool", tests, NULL, NULL);

@@ -289,6 +289,19 @@ static void turns_neither_overlap_nor_get_lost(void **state) {
   here()->pool_destroy(pool);
 }
 
+/* A crowd's threads yield at once where they wait: also those of a model that has been lent them. */
+static void a_guest_knows_whether_the_threads_are_a_crowd(void **state) {
+  (void)state;
+  rnncc_pool *pool = pool_with(here(), (rnncc_options){.threads = 2});
+  for (int crowded = 0; crowded < 2; crowded++) {
+    pool->crowded = crowded;
+    Pool *guest = pool_join(pool);
+    assert_int_equal(pool_crowded(guest), crowded);
+    pool_destroy(guest);
+  }
+  here()->pool_destroy(pool);
+}
+
 /* ---- threads ---- */
 
 typedef struct Greeting {
@@ -414,6 +427,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(of_equal_priorities_the_first_that_came_goes_first),
       cmocka_unit_test(a_run_waits_if_it_was_asked_to),
       cmocka_unit_test(turns_neither_overlap_nor_get_lost),
+      cmocka_unit_test(a_guest_knows_whether_the_threads_are_a_crowd),
       cmocka_unit_test(the_host_greets_each_worker),
       cmocka_unit_test(a_models_own_workers_are_greeted_too),
       cmocka_unit_test(workers_have_the_scheduling_of_their_maker),

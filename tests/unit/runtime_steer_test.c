@@ -164,6 +164,17 @@ static void a_mask_that_the_host_sets_meanwhile_stays(void **state) {
   pool_destroy(pool);
 }
 
+/* None would be left. */
+static void a_mask_of_this_cpu_alone_stays(void **state) {
+  (void)state;
+  many = (CpuMask){0};
+  CPU_SET_S(CPU_OF_MANY, sizeof many, &many.set);
+  system_does = HAS_MANY_CPUS;
+  Steering steering = steer_away(pthread_self());
+  assert_true(steer_end(&steering, pthread_self()));
+  assert_int_equal(calls, 0);
+}
+
 static bool has(int cpu) { return CPU_ISSET_S(cpu, sizeof many, &many.set); }
 
 /* More than a cpu_set_t has: this thread's CPU is taken out of the mask as on any machine, and put back. */
@@ -229,6 +240,7 @@ int main(void) {
       TEST(a_mask_that_cannot_be_restored_is_told_and_no_other_is_narrowed),
       TEST(a_worker_left_narrow_is_the_last_that_is_woken_elsewhere),
       TEST(a_mask_that_the_host_sets_meanwhile_stays),
+      TEST(a_mask_of_this_cpu_alone_stays),
       TEST(masks_have_all_cpus_of_large_machines),
       TEST(a_pool_works_where_masks_may_not_be_touched),
   };

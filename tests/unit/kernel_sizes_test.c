@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* The sizes that kernels get: panels as wide as they can be without more padding, and tiles that fill the registers of
+ * each target and no more. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/panels.h"
+#include "kernels/recurrent/cell.h"
+#include "machine/targets.h"
+#include "support/numbers.h"
+
+enum { LANES = 8, MOST_COLUMNS = 300, WIDEST = 6, MAX_ROWS = 8, MAX_PARTS = 8 };
+
+/* Vectors that panels have beyond the columns'. */
+static int64_t padding(int64_t used, int vectors) { return round_up(used, vectors) - used; }
+
+static void a_panel_is_the_widest_of_those_with_the_least_padding(void **state) {
+  (void)state;
+  for (int64_t n = 1; n <= MOST_COLUMNS; n++)
+    for (int most = 1; most <= WIDEST; most++) {
+      int64_t used = ceil_div(n, LANES);
+      int best = panels_best_vectors(n, LANES, most), least = used > 1 && most > 1 ? 2 : 1;
+      assert_in_range(best, least, min_int(used, most));
+      for (int other = least; other <= min_int(used, most); other++) {
+        assert_true(padding(used, best) <= padding(used, other));
+        if (other > best) assert_true(padding(used, best) < padding(used, other));
+      }
+    }
+}
+
+/* Of a product of so many rows and vectors: sums, the panel's vectors, elements. */
+static int registers_of(const Target *target, int rows, int vectors) {
+  if (target->lane_operands) return rows * vectors + rows + 2;
+  return rows * vectors + vectors + 1;
+}
+
+static void the_rows_of_a_tile_fill_the_registers(void **state) {
+  (void)state;
+  const Target *target;
+  for (int i = 0; (target = target_at(i)); i++)
+    for (int vectors = 1; vectors <= WIDEST; vectors++) {
+      int registers = target->vector_registers - (target->two_operands && vectors > 1);
+      int rows = register_rows(target, vectors);
+      assert_in_range(rows, 1, MAX_ROWS);
+      if (rows > 1) assert_true(registers_of(target, rows, vectors) <= registers);
+      if (rows < MAX_ROWS) assert_true(registers_of(target, rows + 1, vectors) > registers);
+    }
+}
+
+/* A single row has several sums of each element, so that additions do not wait for each other. */
+static void the_partial_sums_of_a_row_fill_half_the_registers(void **state) {
+  (void)state;
+  const Target *target;
+  for (int i = 0; (target = target_at(i)); i++)
+    for (int vectors = 1; vectors <= target->vector_registers / 2; vectors++) {
+      int parts = cell_partial_sums(target, vectors);
+      assert_in_range(parts, 1, MAX_PARTS);
+      assert_int_equal(parts & (parts - 1), 0);
+      assert_true(parts == 1 || 4 * parts * vectors <= 3 * max_int(16, target->vector_registers));
+      assert_true(parts == MAX_PARTS || 4 * parts * vectors > target->vector_registers);
+    }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_panel_is_the_widest_of_those_with_the_least_padding),
+      cmocka_unit_test(the_rows_of_a_tile_fill_the_registers),
+      cmocka_unit_test(the_partial_sums_of_a_row_fill_half_the_registers),
+  };
+  return cmocka_run_group_tests_name("kernel_sizes", tests, NULL, NULL);
+}
