@@ -22,16 +22,14 @@ typedef struct DepthwiseSchedule {
 enum { PX = KNOB_depthwise_px }; /* of both kinds */
 
 /* Weights of a row of the window are in registers, and its points unrolled. */
-enum { MAX_WINDOW_W = 64, MAX_POINTS = 256, MAX_COLUMNS = 16, USUAL_COLUMNS = 14 };
+enum { MAX_WINDOW_W = 64, MAX_COLUMNS = 16, USUAL_COLUMNS = 14 };
 enum { LOADS_AHEAD = 5 }; /* so many inputs are in registers */
 
 /* The most columns whose sums fit in registers beside the weights, an input and a product; less than 1 if the window is
  * too wide. */
 static int64_t most_columns(const Graph *graph, const Convolution *conv) {
   const Target *target = graph->config->target;
-  int64_t most = target->vector_registers - target->kept_registers - target->two_operands - conv->w.kernel - 2,
-          unrolled = MAX_POINTS / conv->w.kernel;
-  if (most > unrolled) most = unrolled;
+  int64_t most = target->vector_registers - target->kept_registers - target->two_operands - conv->w.kernel - 2;
   return min_int(most, clamp_int(USUAL_COLUMNS, graph->config->target->sums, MAX_COLUMNS));
 }
 
