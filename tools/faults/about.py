@@ -12,6 +12,23 @@ EVERYWHERE = ["differential/test_random_graphs.py"]
 # What the name of a file of code begins with, and the C tests and files of Python tests that are about it. All rows that
 # fit count.
 TABLE = {
+    "runtime/(fiber|steps)": ["runtime_steps", "runtime_steps_tsan"],
+    "runtime/(shared_pool|turns|pool)": ["runtime_shared_pool"],
+    "runtime/(steer|pool)": ["runtime_steer"],
+    "runtime/fork_guard": ["runtime_fork"],
+    "runtime/(team|tree|epoch|ring|pool)": ["runtime_team", "runtime_tree_tsan", "runtime_pool_tsan"],
+    "runtime/": ["runtime_run", "runtime_model", "runtime_fork", "runtime_load", "runtime_topology"],
+    "compiler/kernels/(gemm|recurrent)/": ["kernel_sizes"],
+    "compiler/kernels/(attention|conv|pool|recurrent)/": ["graphs/test_built_kernels.py"],
+    "compiler/kernels/conv/(candidates|winograd)": ["conv_candidates", "choices"],
+    "compiler/kernels/recurrent/(phase|mm_dag|partition|choose|cost)": ["phases", "recurrent_choice", "recurrent_records"],
+    "compiler/kernels/recurrent/join": ["graphs/test_joined_layers.py"],
+    "compiler/kernels/recurrent/(stack|wave)": ["graphs/test_stack_onnx.py"],
+    "compiler/kernels/matmul/.*int8|compiler/kernels/gemm/int8": ["kernels/test_quantised_kernels.py",
+                                                                "kernels/test_int8_products.py"],
+    "compiler/kernels/elementwise/whole": ["graphs/test_byte_chains.py"],
+    "compiler/kernels/reduce/": ["graphs/test_fused_reductions.py", "graphs/test_gradients.py"],
+    "compiler/kernels/select/": ["kernels/test_detection_kernels.py"],
     "compiler/reroll/": ["reroll", "reroll_cells", "graphs/test_reroll_onnx.py", "graphs/test_reroll_misses.py"],
     "compiler/layout/": ["graphs/test_wide_blocks.py", "kernels/test_blocked_windows.py", "graphs/test_convolutions.py"],
     "compiler/expand/(attention|rotary|linear|gated)": ["graphs/test_attention.py", "graphs/test_contrib_onnx.py"],

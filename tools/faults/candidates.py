@@ -110,8 +110,8 @@ class Candidates:
         named = [name for name in (stem, f"runtime_{stem}") if name in self.c_tests]  # has inline code of its own
         named += [name for name in about.tests_about(fault.file)[0] if name in self.c_tests and name not in ran]
         found = named + [name for name in ran if name not in named]
-        c_tests = [name for name in found if name in self.c_tests and name not in TOO_LONG]
         if fault.file.startswith("runtime/"):
-            c_tests += [name for name in THREADS if name in self.c_tests]
+            found += [name for name in THREADS if name not in found]
+        c_tests = [name for name in found if name in self.c_tests and name not in TOO_LONG]
         cases = varied([name for name in found if not suite.is_c_test(name)])
         return (within(c_tests, MOST_C_TESTS, self.coverage.seconds), within(cases, MOST_PROFILED, self.coverage.seconds))

@@ -2,8 +2,8 @@
 """Where small faults can be planted, and which.
 
 None is planted in what is said to people, in directives, in what the preprocessor left out, or where it would do nothing by
-construction: the knobs of a template, which the specialiser overwrites; memory that is given back; checks of our own
-mistakes that never fail.
+construction: the knobs of a template, which the specialiser overwrites; memory that is given back; what a call is said to
+cost; checks of our own mistakes that never fail.
 """
 import collections
 import hashlib
@@ -35,6 +35,7 @@ WORDS = {"true": "false", "false": "true", "continue": "", "min_int": "max_int",
 ORDERS = {f"memory_order_{order}" for order in ("acquire", "release", "acq_rel", "seq_cst")}
 BARRIER = re.compile(r"(^|_)(barrier|fence|wait|wake|arrive|publish|meet|epoch|lock|unlock)(_|$)")
 STRIDE = re.compile(r"stride|pitch|leading|(row|plane|panel|step|block)_(bytes|size|elements|floats)", re.IGNORECASE)
+TOLD = re.compile(r"(dump|explain)_")  # functions that tell people about a program
 KEYWORDS = {"return", "case", "sizeof", "else", "do", "goto", "if", "for", "while", "switch"}
 COST_ONLY = Path(__file__).with_name("cost_only.txt")
 HARMLESS = {"free", "arena_free", "munmap", "close", "fclose", "closedir", "assert", "prefetch", "vprefetch", "va_end"}
@@ -72,7 +73,8 @@ class Places:
         self.is_template = name.startswith("templates/")
         self.lines, self.seen = text.splitlines(), collections.Counter()
         for index, token in enumerate(self.tokens[1:-1], 1):
-            if not token.said and token.where != "data" and not (self.is_template and token.where == "enum"):
+            told = token.said or TOLD.match(token.function)
+            if not told and token.where != "data" and not (self.is_template and token.where == "enum"):
                 self.look(index, token)
 
     def add(self, kind, first, last, *replacements):

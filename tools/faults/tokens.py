@@ -12,8 +12,10 @@ PATTERN = re.compile(r"""
   | (?P<sign>->|\+\+|--|<<=|>>=|<=|>=|==|!=|&&|\|\||[-+*/%&|^]=|<<|>>|\.\.\.|.)
 """, re.DOTALL | re.MULTILINE | re.VERBOSE)
 
-# Calls whose arguments are for people: a fault there changes a message.
-DIAGNOSTICS = {"error_at", "fatal_at", "bug", "bug_at", "warn_at", "note_at", "graph_remark", "static_assert",
+# Calls whose arguments are for people: a fault there changes a message, or what a call is said to cost, of which predictions
+# and profiles are made.
+DIAGNOSTICS = {"call_flops", "call_flops_of", "call_bytes", "call_bytes_of", "call_touches", "call_products",
+               "error_at", "fatal_at", "bug", "bug_at", "warn_at", "note_at", "graph_remark", "static_assert",
                "_Static_assert"}
 
 
