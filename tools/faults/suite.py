@@ -53,7 +53,7 @@ def run_c_test(build, test, profiles=None, seconds=1.0):
     """(the exit status, what it said, seconds)."""
     more = dict(test["env"]) | ({"LLVM_PROFILE_FILE": str(profiles)} if profiles else {})
     start = time.monotonic()
-    status, said = limited(test["cmd"], 10 + 8 * seconds, 300 + 20 * seconds, cwd=test["workdir"] or build,
+    status, said = limited(test["cmd"], 10 + 8 * seconds, 60 + 20 * seconds, cwd=test["workdir"] or build,
                            env=environment(build, **more))
     return status, said, time.monotonic() - start
 
