@@ -490,6 +490,27 @@ static void after_being_held_up_the_pool_runs_alone_for_a_while(void **state) {
   clock_stands = false;
 }
 
+static void work_before_being_held_up(void *arg, Team *team) {
+  if (team->rank == 0) clock_ns_now += 10000000;
+  hold_up(arg, team);
+}
+
+/* Alone it would have been busy for the workers' part, too: that is longer than the 3 ms that it waited. */
+static void a_caller_that_works_for_longer_than_it_waits_is_not_held_up(void **state) {
+  (void)state;
+  main_thread = pthread_self();
+  clock_stands = true;
+  Pool *pool = pool_create(&(rnncc_options){.struct_size = sizeof(rnncc_options), .threads = 2});
+  assert_non_null(pool);
+  for (int i = 0; i < 5; i++) {
+    int size = 0;
+    pool_run(pool, (Turn){0}, work_before_being_held_up, &size);
+    assert_int_equal(size, 2);
+  }
+  pool_destroy(pool);
+  clock_stands = false;
+}
+
 /* Like hold_up(), with the clock alone. */
 static void start_slowly(void *host, int32_t worker) {
   (void)host, (void)worker;
@@ -565,6 +586,7 @@ int main(void) {
       cmocka_unit_test(signals_interrupt_nothing_and_spare_the_workers),
       cmocka_unit_test(callers_do_not_mix),
       cmocka_unit_test(after_being_held_up_the_pool_runs_alone_for_a_while),
+      cmocka_unit_test(a_caller_that_works_for_longer_than_it_waits_is_not_held_up),
       cmocka_unit_test(after_a_slow_greeting_the_pool_runs_with_all_workers),
       cmocka_unit_test(a_caller_with_fewer_items_than_workers_is_not_held_up),
   };
