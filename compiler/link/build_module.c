@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "link/archive.h"
+#include "link/built_runtime.h"
 #include "link/check_module.h"
 #include "link/toolchain.h"
 #include "machine/targets.h"
@@ -288,9 +289,21 @@ static void write_library(Arena *arena, const char *object, const char *name, co
   archive_write(arena, output, bytes, arena_format(arena, "%s_module_query", name));
 }
 
+static const char *runtime_object(Arena *arena, const char *folder) {
+  return arena_format(arena, "%s/%s", folder, object_of(arena, runtime_source));
+}
+
+/* Puts the one that was built with rnncc in the place of what compiling would make. */
+static bool take_built_runtime(Arena *arena, const Build *build, const char *text, const char *folder) {
+  FileBytes object = built_runtime(arena, build, text);
+  if (object.size) file_write(arena, runtime_object(arena, folder), object.data, object.size);
+  return object.size > 0;
+}
+
 void build_module(const Units *units, const char *folder, const Build *build, const char *runtime, const char *output) {
   Arena *arena = units->list[0]->program->arena;
-  compile_sources(arena, units, folder, build, !runtime);
+  bool built = !runtime && take_built_runtime(arena, build, units_runtime_text(units), folder);
+  compile_sources(arena, units, folder, build, !runtime && !built);
   if (!runtime) runtime = object_of(arena, runtime_source);
   /* Within the folder and from there into place: lld takes a % anywhere in the path for a digit to make up. */
   const char *linked = build->name ? "module.o" : "module.so";
@@ -306,10 +319,15 @@ void build_module(const Units *units, const char *folder, const Build *build, co
   file_copy(arena, linked, output);
 }
 
-const char *build_runtime(Arena *arena, const Build *build, const char *folder) {
-  write_runtime(arena, folder, build->edge, NULL);
+const char *build_runtime(Arena *arena, const Build *build, const char *text, const char *folder) {
+  if (!take_built_runtime(arena, build, text, folder)) return compile_runtime(arena, build, text, folder);
+  return runtime_object(arena, folder);
+}
+
+const char *compile_runtime(Arena *arena, const Build *build, const char *text, const char *folder) {
+  file_write(arena, arena_format(arena, "%s/%s", folder, runtime_source), text, strlen(text));
   Process compiler = {.argv = compile_command(arena, build, runtime_source, NULL), .folder = folder};
   run(arena, &compiler, 1, build);
   stop_on_failure(&compiler, 1, build->seconds);
-  return arena_format(arena, "%s/%s", folder, object_of(arena, runtime_source));
+  return runtime_object(arena, folder);
 }

@@ -37,16 +37,20 @@ const char *const *clang_link_flags(Arena *arena, const Build *build);
 /* All that clang gets to compile a source. */
 const char *const *clang_args(Arena *arena, const Build *build, const Target *vectors);
 
-/* The runtime's sources as one, in a folder that is there: so they build in a third of the time. It chooses among the
- * modules of the units; NULL: of one unit. */
-void write_runtime(Arena *arena, const char *folder, bool edge, const Units *units);
+/* The runtime's sources as one: so they build in a third of the time. can_change: of a module whose weights can be set.
+ * It chooses among the modules of the units; NULL: of one unit. */
+const char *runtime_text(Arena *arena, bool edge, bool can_change, const Units *units);
+/* The one that these units need. */
+const char *units_runtime_text(const Units *units);
 
 /* Compiles and links what write_units wrote; `output` is replaced by rename when all went well. `runtime`: from
  * build_runtime() for the same Build, NULL to compile it as well. Ends with EXIT_ENVIRONMENT where the toolchain is
  * missing, fails or hangs; where clang complains of the unit, check_unit() says of which nodes. */
 void build_module(const Units *units, const char *folder, const Build *build, const char *runtime, const char *output);
 
-/* Compiles the runtime, which is the same for all shared objects of one target, in `folder`: the object's path. */
-const char *build_runtime(Arena *arena, const Build *build, const char *folder);
+/* The runtime of `text` in `folder`, which is the same for all shared objects of one target: the object's path.
+ * compile_runtime() takes none that was built before (built_runtime.h). */
+const char *build_runtime(Arena *arena, const Build *build, const char *text, const char *folder);
+const char *compile_runtime(Arena *arena, const Build *build, const char *text, const char *folder);
 
 #endif

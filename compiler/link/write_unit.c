@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include <string.h>
+
 #include "link/toolchain.h"
 #include "machine/targets.h"
 #include "support/data_directory.h"
@@ -59,26 +61,30 @@ static void name_modules(Text *text, const Units *units) {
   text_add(text, "\n#define RNNCC_NETWORKS %d\n", units->networks);
 }
 
-/* Without units the runtime is for those of any module. */
 static bool any_can_change(const Units *units) {
-  for (int i = 0; units && i < units->count; i++)
+  for (int i = 0; i < units->count; i++)
     if (units->list[i]->program->graph->mutables) return true;
-  return !units;
+  return false;
 }
 
-void write_runtime(Arena *arena, const char *folder, bool edge, const Units *units) {
+const char *runtime_text(Arena *arena, bool edge, bool can_change, const Units *units) {
   Text text = text_new(arena);
   if (units && units->list[0]->name) {
     name_modules(&text, units);
     name_isas(&text, units);
   }
   if (units && units->list[0]->program->graph->n_parameters) text_add(&text, "#define RNNCC_TRAINS\n");
-  if (!edge && any_can_change(units)) text_add(&text, "#define RNNCC_MUTABLE\n");
+  if (!edge && can_change) text_add(&text, "#define RNNCC_MUTABLE\n");
   if (edge)
     add_edge_runtime(&text);
   else
     add_whole_runtime(&text);
-  file_write(arena, arena_format(arena, "%s/runtime.c", folder), text.data, text.length);
+  return text.data;
+}
+
+const char *units_runtime_text(const Units *units) {
+  const Program *program = units->list[0]->program;
+  return runtime_text(program->arena, program->graph->config->edge, any_can_change(units), units);
 }
 
 static void copy_runtime(Arena *arena, const char *from, const char *folder, bool edge) {
@@ -100,7 +106,8 @@ void write_units(const Units *units, const char *folder) {
   }
   const WeightsFile *weights = program->weights_file;
   file_write_parts(arena, arena_format(arena, "%s/weights.bin", folder), weights->parts, weights->n_parts);
-  write_runtime(arena, folder, program->graph->config->edge, units);
+  const char *runtime = units_runtime_text(units);
+  file_write(arena, arena_format(arena, "%s/runtime.c", folder), runtime, strlen(runtime));
 }
 
 void write_sources(const Units *units, const char *folder, const char *name) {

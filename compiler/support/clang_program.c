@@ -14,6 +14,8 @@ static const char *given(void) {
   return name && *name ? name : NULL;
 }
 
+bool clang_given(void) { return given(); }
+
 const char *clang_program(void) { return given() ? given() : RNNCC_CLANG_NAME; }
 
 bool clang_confined(Sandbox sandbox) {

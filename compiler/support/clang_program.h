@@ -15,6 +15,9 @@
 /* $RNNCC_CLANG, for machines that call it otherwise, or RNNCC_CLANG_NAME. */
 const char *clang_program(void);
 
+/* Is it the one of $RNNCC_CLANG? */
+bool clang_given(void);
+
 /* Is it to be confined? */
 bool clang_confined(Sandbox sandbox);
 

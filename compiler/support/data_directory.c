@@ -10,20 +10,19 @@
 
 #include "support/diagnostics.h"
 
-/* NULL if the program's own path is not to be had. */
-static const char *beside_program(Arena *arena) {
+const char *beside_program(Arena *arena, const char *folder) {
   char program[PATH_MAX];
   ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
   if (length <= 0) return NULL;
   program[length] = 0;
   char *slash = strrchr(program, '/');
-  return slash ? arena_format(arena, "%.*s/../share/rnncc", (int)(slash - program), program) : NULL;
+  return slash ? arena_format(arena, "%.*s/%s", (int)(slash - program), program, folder) : NULL;
 }
 
 const char *data_directory(Arena *arena) {
   const char *given = getenv("RNNCC_DATA");
   if (given && *given) return given;
-  const char *installed = beside_program(arena);
+  const char *installed = beside_program(arena, "../share/rnncc");
   bool is_build = access(RNNCC_SOURCE_DATA, R_OK) == 0; /* else an install, perhaps a broken one */
   return installed && (access(installed, R_OK) == 0 || !is_build) ? installed : RNNCC_SOURCE_DATA;
 }

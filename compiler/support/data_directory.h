@@ -11,4 +11,7 @@ const char *data_directory(Arena *arena);
 /* The path of a file in it, such as "templates/gemm_packed.c". Ends with EXIT_ENVIRONMENT if there is none. */
 const char *data_file(Arena *arena, const char *name);
 
+/* A folder, from that of the program; NULL if the program's own path is not to be had. */
+const char *beside_program(Arena *arena, const char *folder);
+
 #endif

@@ -309,7 +309,8 @@ void tune_convolutions(ConvolutionTuner *t) {
   Build build = {.target = tuning->graph->config->target,
                  .seconds = tuning->options->tool_seconds,
                  .sandbox = tuning->options->sandbox};
-  t->runtime = build_runtime(tuning->graph->arena, &build, tuning->folder);
+  Arena *arena = tuning->graph->arena;
+  t->runtime = build_runtime(arena, &build, runtime_text(arena, false, true, NULL), tuning->folder);
   for (int i = 0; i < t->workloads.count && tasks_begin(&tuning->tasks); i++) tune_workload(t, &t->workloads.list[i]);
   tell_summary(t);
 }
