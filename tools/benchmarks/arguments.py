@@ -135,7 +135,7 @@ def parser():
         description="Compares compiled modules with their peers, or with modules made without a step of the "
                     "compiler: same weights, same input, in turns.",
         epilog="exit: 0 ok, 1 outputs disagree, 2 usage, 5 environment")
-    what = top.add_subparsers(dest="what", required=True, metavar="rnn|cnn|products|lowp|ablation|compare|model|predict|static|width|exported|deepcpu|blocks|train|fft|call|weights")
+    what = top.add_subparsers(dest="what", required=True, metavar="rnn|cnn|products|lowp|ablation|compare|model|predict|static|width|exported|deepcpu|blocks|train|steps|fft|call|weights")
     rnn = what.add_parser(
         "rnn", help="recurrent layers, against ONNX Runtime, OpenVINO and PyTorch",
         epilog="Writes RESULTS.avx512.md, results.avx512.json and rnn.avx512.svg, or those of another instruction set, "

@@ -15,7 +15,7 @@ PEERS = {"rnn": ("onnxruntime", "openvino", "torch"), "cnn": ("onnxruntime", "op
          "products": ("onnxruntime", "openvino"), "lowp": ("onnxruntime", "openvino"),
          "ablation": (), "compare": (), "predict": (), "static": (), "width": (),
          "exported": ("onnxruntime", "torch", "onnxscript"), "fft": ("onnxruntime", "scipy"), "deepcpu": ("onnxruntime", "openvino", "torch"),
-         "blocks": ("onnxruntime", "torch"), "train": ("torch",), "weights": ()}
+         "blocks": ("onnxruntime", "torch"), "train": ("torch",), "steps": ("torch",), "weights": ()}
 OWN = ("rnncc", "untuned", "f32", "bf16_weights", "int8_weights")  # contestants that are no peers
 UNTUNED = {"cnn": ("untuned",)}  # where schedules can be measured
 PACKAGES = {"ncnn": ("ncnn", "pnnx")}  # of peers that take more than the one of their name

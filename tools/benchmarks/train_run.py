@@ -53,11 +53,11 @@ def parse(words):
 class OwnRunner:
     """A module of --train, compiled for so many threads."""
 
-    def __init__(self, model, feeds, folder, compiled, threads):
+    def __init__(self, model, feeds, folder, compiled, threads, trained="--train"):
         from support.module import rnncc
         path = folder / f"{model.name}{compiled}.so"
         if not path.exists():
-            output_of(RNNCC, model.write(folder), "--train", f"--threads={compiled}", "-o", path)
+            output_of(RNNCC, model.write(folder), trained, f"--threads={compiled}", "-o", path)
         loaded = rnncc.load(str(path), threads=threads)
         self.feeds, self.trainer = list(feeds.values()), loaded.trainer()
         self.bytes = loaded._open().api.info.contents.arena_bytes
