@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Gradients of convolution and pooling. The input's is a transposed convolution of the result's. The weights' is, for
- * each tap of the window, a matrix product over all places of the window: of the result's gradient, [places, M], and of
- * the input at that tap, [places, C].
+ * Gradients of convolution and pooling. The input's is a convolution of the result's, or with strides a transposed one.
+ * The weights' has a kernel of its own.
  */
 #include "differentiate/rule.h"
 #include "ir/op.h"
@@ -41,82 +40,61 @@ static Value *through_windows(const Gradient *g, const Window *w, Value *d, Valu
   return apply2(f, OP_Pad, whole, extents(f, 2 * x->rank, pads));
 }
 
-/* ---- the weights' ---- */
-
-/* [N, C, ...] with the channels last. */
-static Value *channels_last(const Formula *f, Value *x) {
-  int64_t perm[MAX_RANK] = {0};
-  for (int axis = 2; axis < x->rank; axis++) perm[axis - 1] = axis;
-  perm[x->rank - 1] = 1;
-  return build_transpose(f, x, perm);
-}
-
-/* x [N, ..., C] with the zeros around that windows read. */
-static Value *with_pads(const Formula *f, const Window *w, Value *x) {
+/* Weights [groups K, C, ...] as [groups C, K, ...], each window turned around. */
+static Value *turned_weights(const Formula *f, Value *weights, int64_t groups) {
   DimTable *dims = f->graph->dims;
-  const Dim *pads[2 * MAX_RANK];
-  bool any = false;
-  for (int k = 0; k < 2 * x->rank; k++) pads[k] = dim_const(dims, 0);
-  for (int i = 0; i < w->n_spatial; i++) {
-    pads[1 + i] = w->pad_begin[i];
-    pads[x->rank + 1 + i] = w->pad_end[i];
-    any |= !dim_equals(w->pad_begin[i], 0) || !dim_equals(w->pad_end[i], 0);
+  int rank = weights->rank;
+  const Dim *K = dim_const(dims, dim_value(weights->shape[0]) / groups), *C = weights->shape[1];
+  const Dim *by_group[MAX_RANK + 1] = {dim_const(dims, groups), K, C};
+  const Dim *joined[MAX_RANK] = {dim_mul(dims, by_group[0], C), K};
+  int64_t perm[MAX_RANK + 1] = {0, 2, 1}, axes[MAX_RANK], steps[MAX_RANK];
+  const Dim *starts[MAX_RANK], *ends[MAX_RANK];
+  for (int axis = 2; axis < rank; axis++) {
+    by_group[axis + 1] = joined[axis] = weights->shape[axis];
+    perm[axis + 1] = axis + 1;
+    axes[axis - 2] = axis;
+    steps[axis - 2] = -1;
+    starts[axis - 2] = dim_sub(dims, weights->shape[axis], dim_const(dims, 1));
+    ends[axis - 2] = dim_sub(dims, dim_const(dims, -1), weights->shape[axis]);
   }
-  return any ? apply2(f, OP_Pad, x, extents(f, 2 * x->rank, pads)) : x;
-}
-
-/* What tap number `tap` of each window reads: [N, ..., C], of the windows' places. */
-static Value *at_tap(const Formula *f, const Window *w, Value *x, int64_t tap) {
-  DimTable *dims = f->graph->dims;
-  const Dim *starts[MAX_SPATIAL], *ends[MAX_SPATIAL];
-  int64_t axes[MAX_SPATIAL];
-  for (int i = w->n_spatial - 1; i >= 0; i--) {
-    const Dim *first = dim_const(dims, tap % w->kernel[i] * w->dilation[i]);
-    const Dim *last = dim_mul(dims, dim_sub(dims, w->out[i], dim_const(dims, 1)), dim_const(dims, w->stride[i]));
-    tap /= w->kernel[i];
-    starts[i] = first;
-    ends[i] = dim_add(dims, dim_add(dims, first, last), dim_const(dims, 1));
-    axes[i] = 1 + i;
-  }
-  int n = w->n_spatial;
-  Value *const inputs[] = {x, extents(f, n, starts), extents(f, n, ends), integers(f, n, axes),
-                           integers(f, n, w->stride)};
+  Value *turned = in_shape(f, build_transpose(f, in_shape(f, weights, rank + 1, by_group), perm), rank, joined);
+  int n = rank - 2;
+  Value *const inputs[] = {turned, extents(f, n, starts), extents(f, n, ends), integers(f, n, axes),
+                           integers(f, n, steps)};
   return build_op(f, OP_Slice, 5, inputs, 1, 0, NULL)->outputs[0];
 }
 
-/* [N, ..., C] as [groups, places, C/groups]. */
-static Value *by_group(const Formula *f, Value *x, int64_t groups) {
-  DimTable *dims = f->graph->dims;
-  const Dim *channels = x->shape[x->rank - 1], *group = dim_const(dims, groups);
-  const Dim *shape[] = {value_count_dim(f->graph, x, 0, x->rank - 1), group, dim_div_exact(dims, channels, group)};
-  return build_transpose(f, in_shape(f, x, 3, shape), (const int64_t[]){1, 0, 2});
-}
-
-/* Of one tap: [M, C/groups]. */
-static Value *tap_gradient(const Formula *f, Value *d, Value *x, int64_t groups) {
-  const Attribute last = attribute_int(ATTR_axis, x->rank - 1);
-  const Attribute turn = attribute_int(ATTR_transA, 1);
-  const Dim *shape[] = {d->shape[d->rank - 1], NULL};
-  if (groups > 1) {
-    Value *product = apply2(f, OP_MatMul, matrices_turned(f, by_group(f, d, groups)), by_group(f, x, groups));
-    shape[1] = product->shape[2];
-    return in_shape(f, product, 2, shape);
+/* Sets the pads of the convolution that goes back. False: with strides it is none, or a pad is negative. */
+static bool find_pads_back(const Window *w, int64_t *pads) {
+  if (is_strided(w)) return false;
+  for (int i = 0; i < w->n_spatial; i++) {
+    int64_t reach = w->dilation[i] * (w->kernel[i] - 1);
+    pads[i] = reach - dim_value(w->pad_begin[i]);
+    pads[w->n_spatial + i] = reach - dim_value(w->pad_end[i]);
+    if (pads[i] < 0 || pads[w->n_spatial + i] < 0) return false;
   }
-  Value *const matrices[] = {build_op(f, OP_Flatten, 1, &d, 1, 1, &last)->outputs[0],
-                             build_op(f, OP_Flatten, 1, &x, 1, 1, &last)->outputs[0]};
-  return build_op(f, OP_Gemm, 2, matrices, 1, 1, &turn)->outputs[0];
+  return true;
 }
 
-static Value *weights_gradient(const Gradient *g, const Window *w) {
+/* Without strides it is a convolution of d, by the weights turned around. */
+static Value *input_gradient(const Gradient *g, const Window *w, Value *d) {
   const Formula *f = g->f;
-  Value *weights = g->node->inputs[1], *d = channels_last(f, gradient_in(g));
-  Value *x = with_pads(f, w, channels_last(f, g->node->inputs[0]));
-  int64_t taps = 1, groups = node_int(g->node, ATTR_group);
-  for (int i = 0; i < w->n_spatial; i++) taps *= w->kernel[i];
-  Value **each = ARENA_ARRAY(f->graph->arena, Value *, taps);
-  for (int64_t tap = 0; tap < taps; tap++)
-    each[tap] = with_axis(f, tap_gradient(f, d, at_tap(f, w, x, tap), groups), 2);
-  return shaped_as(f, build_concat(f, (int)taps, each, 2), weights);
+  Arena *arena = f->graph->arena;
+  int64_t group = node_int(g->node, ATTR_group), pads[2 * MAX_SPATIAL];
+  Value *x = g->node->inputs[0], *weights = g->node->inputs[1];
+  if (!find_pads_back(w, pads)) return through_windows(g, w, d, weights, group, x);
+  const Attribute attributes[] = {attribute_ints(arena, ATTR_dilations, w->n_spatial, w->dilation),
+                                  attribute_ints(arena, ATTR_pads, 2 * w->n_spatial, pads),
+                                  attribute_int(ATTR_group, group)};
+  return build_op(f, OP_Conv, 2, (Value *const[]){d, turned_weights(f, weights, group)}, 1, 3, attributes)->outputs[0];
+}
+
+/* ---- the weights' ---- */
+
+static Value *weights_gradient(const Gradient *g, Value *d) {
+  Node *node = g->node;
+  Value *const inputs[] = {node->inputs[0], node->inputs[1], d};
+  return build_op(g->f, OP_ConvWeightGradient, 3, inputs, 1, node->n_attributes, node->attributes)->outputs[0];
 }
 
 const char *of_conv(const Gradient *g) {
@@ -125,8 +103,8 @@ const char *of_conv(const Gradient *g) {
   Window w = window_of(g);
   Value *d = gradient_in(g);
   if (!pads_are_constant(&w)) return "pads that only the run knows";
-  if (g->wanted[0]) g->dx[0] = through_windows(g, &w, d, node->inputs[1], node_int(node, ATTR_group), node->inputs[0]);
-  if (g->wanted[1]) g->dx[1] = weights_gradient(g, &w);
+  if (g->wanted[0]) g->dx[0] = input_gradient(g, &w, d);
+  if (g->wanted[1]) g->dx[1] = weights_gradient(g, d);
   if (node->n_inputs > 2 && g->wanted[2]) {
     int64_t axes[MAX_RANK] = {0};
     for (int axis = 2; axis < d->rank; axis++) axes[axis - 1] = axis;

@@ -154,6 +154,35 @@ const char *ref_conv_transpose(const Node *node, const Tensor *const *inputs, Te
   return convolve(node, inputs, &of, outputs[0], true, sum_itself);
 }
 
+/* Weight r of channel c of kernel k: over all images and places. */
+static double weight_gradient(const Window *window, const Tensor *x, const Tensor *d, int64_t k, int64_t channel,
+                              const int64_t *r) {
+  int64_t C = x->shape[1], K = d->shape[1], d_plane = plane(d);
+  double sum = 0;
+  for (int64_t n = 0; n < x->shape[0]; n++) {
+    Walk out = walk_over(window->rank, window->output);
+    int64_t i = 0;
+    for (bool on = walk_begin(&out); on; on = walk_next(&out), i++) {
+      int64_t at = input_at(window, out.index, r);
+      if (at < 0) continue;
+      sum += tensor_get(x, (n * C + channel) * plane(x) + at) * tensor_get(d, (n * K + k) * d_plane + i);
+    }
+  }
+  return sum;
+}
+
+const char *ref_conv_weight_gradient(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
+  const Tensor *x = inputs[0], *w = inputs[1], *d = inputs[2];
+  int64_t groups = node_int(node, ATTR_group), group_C = w->shape[1], i = 0;
+  Window window = window_of(node, x, d, w->shape + 2, set_padding);
+  Walk all = walk_over(w->rank, w->shape);
+  for (bool on = walk_begin(&all); on; on = walk_next(&all)) {
+    int64_t k = all.index[0], channel = k / (w->shape[0] / groups) * group_C + all.index[1];
+    tensor_set(outputs[0], i++, weight_gradient(&window, x, d, k, channel, all.index + 2));
+  }
+  return NULL;
+}
+
 /* In f32 as ONNX Runtime has it: the product of scales is rounded, then its quotient, then the sum's product with it.
  */
 static double requantised(const Tensor *const *inputs, int64_t k, double sum) {

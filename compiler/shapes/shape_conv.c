@@ -42,6 +42,19 @@ bool shape_conv(Graph *graph, Node *node) {
   return check_shape(graph, node, 2, 1, &M, "the bias, [M]") && set_windowed(graph, node, M);
 }
 
+/* X and W as of a Conv, and the gradient of its result. */
+bool shape_conv_weight_gradient(Graph *graph, Node *node) {
+  int rank = node->inputs[0]->rank;
+  Window window;
+  if (!check_rank(graph, node, 0, 3, MAX_RANK) || !check_rank(graph, node, 1, rank, rank)) return false;
+  if (!check_groups(graph, node) || !read_window(graph, node, &window)) return false;
+  const Value *w = node->inputs[1];
+  const Dim *shape[2 + MAX_SPATIAL] = {node->inputs[0]->shape[0], w->shape[0]};
+  for (int i = 0; i < window.n_spatial; i++) shape[2 + i] = window.out[i];
+  return check_shape(graph, node, 2, rank, shape, "the shape of the convolution's result") &&
+         set_shape(graph, node, 0, rank, w->shape);
+}
+
 /* X [N, C, ...], W [C, M/group, ...]. */
 static bool check_transposed_groups(Graph *graph, const Node *node) {
   if (!check_constant_channels(graph, node)) return false;

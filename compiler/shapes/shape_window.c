@@ -46,7 +46,8 @@ bool is_strided(const Window *window) {
 
 static bool is_transposed(const Node *node) { return is_op(node, OP_ConvTranspose); }
 static bool is_conv(const Node *node) {
-  return is_op(node, OP_Conv) || is_integer_conv(node) || is_op(node, OP_DeformConv) || is_transposed(node);
+  return is_op(node, OP_Conv) || is_op(node, OP_ConvWeightGradient) || is_integer_conv(node) ||
+         is_op(node, OP_DeformConv) || is_transposed(node);
 }
 
 static bool kernel_of_weights(Graph *graph, const Node *node, Window *window) {

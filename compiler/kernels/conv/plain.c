@@ -8,6 +8,7 @@
 
 #include <limits.h>
 
+#include "kernels/conv/padded_input.h"
 #include "kernels/conv/plain_cost.h"
 #include "kernels/elementwise/elementwise.h"
 #include "machine/targets.h"
@@ -17,12 +18,10 @@
 
 typedef struct PlainSchedule {
   ConvSchedule base;
-  ConvAxis d, h, w; /* a volume under a window of one point without padding or stride is one row */
+  PaddedInput in;
   int k_block, w_vectors;
-  bool flat;                          /* a plane is one line of outputs */
-  int tiles;                          /* of a chunk; 0: all */
-  bool direct;                        /* conv_plain reads the input itself */
-  const Dim *planes, *rows, *columns; /* padded: planes; rows and columns of a phase of a plane */
+  bool flat; /* a plane is one line of outputs */
+  int tiles; /* of a chunk; 0: all */
 } PlainSchedule;
 
 enum { MAX_K_BLOCK = 8, MAX_W_VECTORS = 4 }; /* of the template */
@@ -31,17 +30,7 @@ static const PlainSchedule *schedule_of(const Node *node) { return (const PlainS
 
 /* Weights of a kernel. */
 static int64_t points_of(const PlainSchedule *schedule) {
-  return schedule->base.conv.channels * schedule->d.kernel * schedule->h.kernel * schedule->w.kernel;
-}
-
-static bool unpadded(const ConvAxis *axis) { return dim_equals(axis->pad_begin, 0) && dim_equals(axis->pad_end, 0); }
-static bool pointwise(const ConvAxis *axis) { return axis->kernel == 1 && axis->stride == 1 && unpadded(axis); }
-
-static void flatten_pointwise(DimTable *dims, PlainSchedule *schedule) {
-  if (!pointwise(&schedule->d) || !pointwise(&schedule->h) || !pointwise(&schedule->w)) return;
-  const Dim *one = dim_const(dims, 1), *zero = dim_const(dims, 0);
-  schedule->w.in = schedule->w.out = dim_mul(dims, schedule->d.in, dim_mul(dims, schedule->h.in, schedule->w.in));
-  schedule->d = schedule->h = (ConvAxis){1, 1, 1, one, one, zero, zero};
+  return schedule->base.conv.channels * schedule->in.d.kernel * schedule->in.h.kernel * schedule->in.w.kernel;
 }
 
 /* As many output channels as fit in registers beside the inputs and a weight, so that blocks of a group have nearly
@@ -50,21 +39,6 @@ static int k_block_of(const Target *target, const Convolution *conv, int w_vecto
   int most = (int)min_int((target->vector_registers - 1) / w_vectors - 1, MAX_K_BLOCK);
   int64_t blocks = ceil_div(conv->kernels, most);
   return (int)ceil_div(conv->kernels, blocks);
-}
-
-/* The number of phases (positions modulo the stride) of rows or columns that windows read. */
-static int64_t phases_of(const ConvAxis *axis) {
-  int64_t last = 0;
-  for (int64_t r = 0; r < axis->kernel && r < axis->stride; r++) {
-    int64_t place = r * axis->dilation % axis->stride;
-    if (place > last) last = place;
-  }
-  return last + 1;
-}
-
-/* Rows or columns of a phase that `outputs` outputs read. */
-static const Dim *phase_length(DimTable *dims, const ConvAxis *axis, const Dim *outputs) {
-  return dim_add(dims, outputs, dim_const(dims, (axis->kernel - 1) * axis->dilation / axis->stride));
 }
 
 static const Dim *round_dim_up(DimTable *dims, const Dim *dim, int64_t to) {
@@ -79,30 +53,19 @@ static int64_t tile_columns(const Graph *graph, const PlainSchedule *schedule) {
 /* A phase of a padded row has every column that a tile may load, also past the end of the output's row. After a plane
  * follows another one, or slack of the scratch. */
 static void size_padded_volume(Graph *graph, PlainSchedule *schedule) {
-  DimTable *dims = graph->dims;
-  const ConvAxis *d = &schedule->d, *h = &schedule->h, *w = &schedule->w;
-  const Dim *covered = schedule->flat ? w->out : round_dim_up(dims, w->out, tile_columns(graph, schedule));
-  schedule->planes = dim_add(dims, d->in, dim_add(dims, d->pad_begin, d->pad_end));
-  schedule->rows = phase_length(dims, h, h->out);
-  schedule->columns = phase_length(dims, w, covered);
-}
-
-static bool reads_dense(const PlainSchedule *schedule) {
-  return schedule->w.stride == 1 && unpadded(&schedule->d) && unpadded(&schedule->h) && unpadded(&schedule->w);
+  const Dim *out = schedule->in.w.out;
+  bool flat = schedule->flat;
+  padded_input_size(graph, &schedule->in, flat ? out : round_dim_up(graph->dims, out, tile_columns(graph, schedule)));
 }
 
 static PlainSchedule *new_schedule(Graph *graph, const Convolution *conv, const Knobs *knobs) {
   PlainSchedule *schedule = ARENA_NEW(graph->arena, PlainSchedule);
   schedule->base.conv = *conv;
-  schedule->d = conv->d;
-  schedule->h = conv->h;
-  schedule->w = conv->w;
-  flatten_pointwise(graph->dims, schedule);
+  schedule->in = padded_input_of(graph, conv);
   schedule->k_block = knobs->value[KNOB_plain_k];
   schedule->w_vectors = knobs->value[KNOB_plain_w];
   schedule->flat = knobs->value[KNOB_plain_flat] != 0;
   schedule->tiles = knobs->value[KNOB_plain_tiles];
-  schedule->direct = reads_dense(schedule);
   size_padded_volume(graph, schedule);
   return schedule;
 }
@@ -112,21 +75,22 @@ static PlainSchedule *new_schedule(Graph *graph, const Convolution *conv, const 
 /* In numbers, at the dims' optimum. */
 static PlainLayer layer_of(const Graph *graph, const PlainSchedule *schedule) {
   const Convolution *conv = &schedule->base.conv;
-  int64_t images = dim_optimum(conv->x->shape[0]), out_d = dim_optimum(schedule->d.out);
-  int64_t out_h = dim_optimum(schedule->h.out), out_w = dim_optimum(schedule->w.out);
-  int64_t row = dim_optimum(schedule->direct ? schedule->w.in : schedule->columns);
-  int64_t padded_rows = dim_optimum(schedule->planes) * dim_optimum(schedule->rows) * phases_of(&schedule->h);
-  int64_t in_plane = dim_optimum(schedule->d.in) * dim_optimum(schedule->h.in) * dim_optimum(schedule->w.in);
+  int64_t images = dim_optimum(conv->x->shape[0]), out_d = dim_optimum(schedule->in.d.out);
+  int64_t out_h = dim_optimum(schedule->in.h.out), out_w = dim_optimum(schedule->in.w.out);
+  int64_t row = dim_optimum(schedule->in.dense ? schedule->in.w.in : schedule->in.columns);
+  int64_t padded_rows =
+      dim_optimum(schedule->in.planes) * dim_optimum(schedule->in.rows) * padded_input_phases(&schedule->in.h);
+  int64_t in_plane = dim_optimum(schedule->in.d.in) * dim_optimum(schedule->in.h.in) * dim_optimum(schedule->in.w.in);
   return (PlainLayer){.images = images > 0 ? images : 1,
                       .groups = conv->groups,
                       .channels = conv->channels,
                       .kernels = conv->kernels,
-                      .window = schedule->d.kernel * schedule->h.kernel * schedule->w.kernel,
+                      .window = schedule->in.d.kernel * schedule->in.h.kernel * schedule->in.w.kernel,
                       .in_plane = in_plane,
                       .lines = schedule->flat ? out_d : out_d * out_h,
                       .length = schedule->flat ? (out_h - 1) * row + out_w : out_w,
-                      .padded_rows = schedule->direct ? 0 : padded_rows,
-                      .padded_plane = schedule->direct ? 0 : padded_rows * phases_of(&schedule->w) * row,
+                      .padded_rows = schedule->in.dense ? 0 : padded_rows,
+                      .padded_plane = schedule->in.dense ? 0 : padded_rows * padded_input_phases(&schedule->in.w) * row,
                       .tile = tile_columns(graph, schedule),
                       .chunk = schedule->tiles,
                       .k_block = schedule->k_block,
@@ -143,8 +107,8 @@ static double seconds_of(const Graph *graph, const PlainSchedule *schedule) {
 /* Is the distance of rows in the input that of their outputs' windows, in one plane? */
 static bool can_be_flat(Graph *graph, const Convolution *conv) {
   PlainSchedule *schedule = new_schedule(graph, conv, &(Knobs){{1, 1}});
-  bool one_row = dim_equals(schedule->h.out, 1);
-  return !one_row && (!schedule->direct || schedule->h.stride == 1);
+  bool one_row = dim_equals(schedule->in.h.out, 1);
+  return !one_row && (!schedule->in.dense || schedule->in.h.stride == 1);
 }
 
 static void list(Graph *graph, const Node *node, const Convolution *conv, ConvCandidates *candidates) {
@@ -173,12 +137,12 @@ static void fit(Graph *graph, const Node *node, const Convolution *conv, Knobs *
 static const char *text_of(Arena *arena, const PlainSchedule *schedule) {
   const Convolution *conv = &schedule->base.conv;
   Text text = text_new(arena);
-  text_add(&text, "plain_%lldx%llds%lldc%lldo%lldg%lld_k%dw%d", (long long)schedule->h.kernel,
-           (long long)schedule->w.kernel, (long long)schedule->w.stride, (long long)conv->channels,
+  text_add(&text, "plain_%lldx%llds%lldc%lldo%lldg%lld_k%dw%d", (long long)schedule->in.h.kernel,
+           (long long)schedule->in.w.kernel, (long long)schedule->in.w.stride, (long long)conv->channels,
            (long long)conv->kernels, (long long)conv->groups, schedule->k_block, schedule->w_vectors);
   if (schedule->flat) text_add(&text, "_flat");
   if (schedule->tiles) text_add(&text, "_tiles%d", schedule->tiles);
-  if (!schedule->direct) text_add(&text, "_padded");
+  if (!schedule->in.dense) text_add(&text, "_padded");
   return text.data;
 }
 
@@ -195,13 +159,10 @@ static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *con
 
 static void scratch(Graph *graph, Node *node) {
   const PlainSchedule *schedule = schedule_of(node);
-  if (schedule->direct) return;
+  if (schedule->in.dense) return;
   DimTable *dims = graph->dims;
-  int64_t phases = phases_of(&schedule->h) * phases_of(&schedule->w), slack = tile_columns(graph, schedule);
-  const Dim *plane = dim_mul(dims, dim_const(dims, phases), dim_mul(dims, schedule->rows, schedule->columns));
-  const Dim *floats =
-      dim_mul(dims, value_count_dim(graph, node->inputs[0], 0, 2), dim_mul(dims, schedule->planes, plane));
-  floats = dim_add(dims, floats, dim_const(dims, slack));
+  const Dim *slack = dim_const(dims, tile_columns(graph, schedule));
+  const Dim *floats = dim_add(dims, padded_input_floats(graph, &schedule->in, node->inputs[0]), slack);
   graph_scratch(graph, node, "padded input", dim_mul(dims, floats, dim_const(dims, (int64_t)sizeof(float))));
 }
 
@@ -226,75 +187,19 @@ static void pack(Graph *graph, Node *node) {
   graph_pack_floats(graph, node, w->name, count, packed);
 }
 
-/* NULL: none. */
 static KernelSpec *pad_spec(const Graph *graph, const Node *node) {
-  const PlainSchedule *schedule = schedule_of(node);
-  if (schedule->direct) return NULL;
-  KernelSpec *spec = kernel_spec_new(graph->arena, "conv_pad");
-  kernel_knob(spec, "STRIDE_H", schedule->h.stride);
-  kernel_knob(spec, "STRIDE_W", schedule->w.stride);
-  kernel_knob(spec, "PHASES_H", phases_of(&schedule->h));
-  kernel_knob(spec, "PHASES_W", phases_of(&schedule->w));
-  return spec;
-}
-
-static void lower_pad_call(Program *program, const Node *node) {
-  Graph *graph = program->graph;
-  const PlainSchedule *schedule = schedule_of(node);
-  const Value *x = node->inputs[0];
-  Call *call = kernel_call(program, node, pad_spec(graph, node));
-  operand_value(call, "x", x, READ);
-  operand_value(call, "out", node->scratch, WRITE);
-  operand_dim(call, "volumes", value_count_dim(graph, x, 0, 2));
-  operand_dim(call, "depth", schedule->d.in);
-  operand_dim(call, "height", schedule->h.in);
-  operand_dim(call, "width", schedule->w.in);
-  operand_dim(call, "planes", schedule->planes);
-  operand_dim(call, "rows", schedule->rows);
-  operand_dim(call, "columns", schedule->columns);
-  operand_dim(call, "front", schedule->d.pad_begin);
-  operand_dim(call, "top", schedule->h.pad_begin);
-  operand_dim(call, "left", schedule->w.pad_begin);
-  call_bytes_of(call, 4, x);
-  call_bytes(call, 1, EXTENTS(node->scratch->shape[0]));
-}
-
-/* Strides of the input of conv_plain: the tensor's own, or those of conv_pad's copy. */
-static void lower_input_arguments(Program *program, Call *call, const Node *node) {
-  DimTable *dims = program->graph->dims;
-  const PlainSchedule *schedule = schedule_of(node);
-  const Dim *row, *plane, *planes, *phase_h, *phase_w;
-  if (schedule->direct) {
-    row = dim_mul(dims, schedule->w.in, dim_const(dims, schedule->h.stride));
-    phase_w = dim_const(dims, 0);
-    phase_h = schedule->w.in;
-    plane = dim_mul(dims, schedule->w.in, schedule->h.in);
-    planes = schedule->d.in;
-    operand_value(call, "x", node->inputs[0], READ);
-  } else {
-    row = schedule->columns;
-    phase_w = dim_mul(dims, schedule->rows, schedule->columns);
-    phase_h = dim_mul(dims, phase_w, dim_const(dims, phases_of(&schedule->w)));
-    plane = dim_mul(dims, phase_h, dim_const(dims, phases_of(&schedule->h)));
-    planes = schedule->planes;
-    operand_value(call, "x", node->scratch, READ);
-  }
-  operand_dim(call, "x_channel", dim_mul(dims, plane, planes));
-  operand_dim(call, "x_plane", plane);
-  operand_dim(call, "x_row", row);
-  operand_dim(call, "x_phase_h", phase_h);
-  operand_dim(call, "x_phase_w", phase_w);
+  return padded_input_spec(graph, &schedule_of(node)->in);
 }
 
 static KernelSpec *conv_spec(const Graph *graph, const Node *node) {
   const PlainSchedule *schedule = schedule_of(node);
   KernelSpec *spec = kernel_spec_new(graph->arena, "conv_plain");
-  kernel_window(spec, 3, &schedule->w, &schedule->h, &schedule->d);
+  kernel_window(spec, 3, &schedule->in.w, &schedule->in.h, &schedule->in.d);
   kernel_knob(spec, "K_BLOCK", schedule->k_block);
   kernel_knob(spec, "K_TAIL", schedule->base.conv.kernels % schedule->k_block);
   kernel_knob(spec, "W_VECTORS", schedule->w_vectors);
   kernel_knob(spec, "PACKED", node->inputs[1]->data != NULL);
-  kernel_knob(spec, "DIRECT", schedule->direct);
+  kernel_knob(spec, "DIRECT", schedule->in.dense);
   kernel_knob(spec, "FLAT", schedule->flat);
   kernel_knob(spec, "BIAS", schedule->base.conv.bias != NULL);
   kernel_knob(spec, "RESIDUAL", schedule->base.conv.residual != NULL);
@@ -307,9 +212,9 @@ static void lower_node(Program *program, Node *node) {
   const PlainSchedule *schedule = schedule_of(node);
   const Convolution *conv = &schedule->base.conv;
   const Value *x = conv->x, *y = conv->y, *bias = conv->bias;
-  if (!schedule->direct) lower_pad_call(program, node);
+  lower_padded_input(program, node, &schedule->in, x, node->scratch, NULL);
   Call *call = kernel_call(program, node, conv_spec(graph, node));
-  lower_input_arguments(program, call, node);
+  operands_padded_input(program, call, &schedule->in, x, node->scratch, NULL);
   operand_value(call, "w", node->n_packed ? node->packed[0] : node->inputs[1], READ);
   operand_value(call, "bias", bias, READ);
   operand_value(call, "residual", schedule->base.conv.residual, READ);
@@ -318,9 +223,9 @@ static void lower_node(Program *program, Node *node) {
   operand_integer(call, "groups", schedule->base.conv.groups);
   operand_integer(call, "channels", schedule->base.conv.channels);
   operand_integer(call, "kernels", schedule->base.conv.kernels);
-  operand_dim(call, "out_d", schedule->d.out);
-  operand_dim(call, "out_h", schedule->h.out);
-  operand_dim(call, "out_w", schedule->w.out);
+  operand_dim(call, "out_d", schedule->in.d.out);
+  operand_dim(call, "out_h", schedule->in.h.out);
+  operand_dim(call, "out_w", schedule->in.w.out);
   operand_integer(call, "chunk", schedule->tiles);
   convolution_flops(call, conv, 1);
   convolution_bytes(call, conv, 4);
