@@ -70,18 +70,11 @@ def pytest_configure(config):
         os.environ["RNNCC_DATA"] = str(config.lesser_data)
 
 
-def first_of(item):
-    """What has one case that is optimised: the test function of an operator or a graph; a file about modules and programs,
-    if its first case compiles anything."""
-    of_function = item.path.parent.name in ("graphs", "kernels", "conformance")
-    return item.nodeid.split("[" if of_function else "::")[0]
-
-
 @pytest.fixture(autouse=True)
 def optimise_case(request, monkeypatch):
     """What clang makes of the C takes most of the time of a test, and few are about it. So clang optimises the first case
-    of each function or file, what is marked `optimised`, all in long tests, and of quick tests only what is marked. How
-    clang does without: support/clang.py. What fixtures of a wider scope compile is optimised."""
+    of each file that takes `compile`, what is marked `optimised`, all in long tests, and of quick tests only what is
+    marked. How clang does without: support/clang.py. What fixtures of a wider scope compile is optimised."""
     marked = request.node.get_closest_marker("optimised")
     if not (marked or amount.long_tests() or request.node.nodeid in request.session.config.first_cases):
         monkeypatch.setenv("RNNCC_CLANG_WITHOUT_PASSES", WITHOUT_PASSES)
@@ -113,15 +106,16 @@ def left_out(item, place):
 
 def pytest_collection_modifyitems(config, items):
     """Leaves cases out, and finds those that optimise_case() optimises."""
-    kinds, files, kept, left, config.first_cases = set(), collections.Counter(), [], [], set()
+    begun, files, kept, left, config.first_cases = set(), collections.Counter(), [], [], set()
     if op := config.getoption("--op"):
         wanted = set(about_operator.about([(item.path, item.nodeid) for item in items], op))
         left = [item for item in items if (item.path, item.nodeid) not in wanted]
         items[:] = [item for item in items if (item.path, item.nodeid) in wanted]
     for item in items:
-        if first_of(item) not in kinds and not amount.quick_tests():
-            config.first_cases.add(item.nodeid)
-        kinds.add(first_of(item))
+        if item.path not in begun and "compile" in item.fixturenames:
+            begun.add(item.path)
+            if not amount.quick_tests():
+                config.first_cases.add(item.nodeid)
         (left if left_out(item, files[item.path]) else kept).append(item)
         files[item.path] += 1
     config.hook.pytest_deselected(items=left)

@@ -114,7 +114,6 @@ def test_the_reference_agrees_with_double_precision(reference, tmp_path, seed):
         close(got[name], node)
 
 
-@pytest.mark.optimised
 @pytest.mark.parametrize("target", TARGETS)
 def test_every_edge_of_the_blocks(compile, tmp_path, target):
     """Each number of kernels up to two tiles, and of outputs around whole vectors; more channels than fit at a time."""

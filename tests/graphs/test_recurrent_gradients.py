@@ -29,7 +29,7 @@ def fixed_of(group):
 def compiled(group, compile, tmp_path, *options):
     T, B, fixed = fixed_of(group)
     model = model_of_training(group, *((T, B) if fixed else ()), constants=group[0].seed // GROUP % 4 == 3)
-    return model, compile(model.write(tmp_path), *options, optimised=is_optimised(group))
+    return model, compile(model.write(tmp_path), *options, optimised=is_optimised(group, *options))
 
 
 def feeds_of(group, model, T, B):
