@@ -30,13 +30,17 @@ ROUNDED_DOWN = {
 POOLS = {"MaxPool": {}, "AveragePool": {}, "AveragePool with pads": dict(count_include_pad=1), "LpPool": dict(p=2)}
 
 
-def model_of(path, op, extents, attributes, channels):
-    shape = [2, channels, *extents]
-    node = helper.make_node(op, ["x"], ["y"], **attributes)
-    ends = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape), helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
-    graph = helper.make_graph([node], "pool", ends[:1], ends[1:])
+def write(path, pools):
+    """A model of pools side by side: [(op, extents, attributes, channels)]. Returns the shapes of their inputs, x0, x1, ..."""
+    nodes, inputs, outputs, shapes = [], [], [], []
+    for k, (op, extents, attributes, channels) in enumerate(pools):
+        shapes.append([2, channels, *extents])
+        nodes.append(helper.make_node(op.split()[0], [f"x{k}"], [f"y{k}"], **attributes, **POOLS[op]))
+        inputs.append(helper.make_tensor_value_info(f"x{k}", TensorProto.FLOAT, shapes[-1]))
+        outputs.append(helper.make_tensor_value_info(f"y{k}", TensorProto.FLOAT, None))
+    graph = helper.make_graph(nodes, "pools", inputs, outputs)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), path)
-    return shape
+    return shapes
 
 
 def plain_session(path):
@@ -46,43 +50,41 @@ def plain_session(path):
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
-def pools_alike(run_for, target, path, op, attributes, channels, extents, drawn=None):
-    """`extents` are the model's, and those of the run unless others are `drawn`."""
-    shape = model_of(path, op.split()[0], extents, {**attributes, **POOLS[op]}, channels)
-    x = np.random.default_rng(2).integers(-9, 10, shape[:2] + list(drawn or extents)).astype(np.float32)
-    (y,) = run_for(target, path, {"x": x}, ["y"]).values()
-    (peer,) = plain_session(path).run(None, {"x": x})
-    assert y.shape == peer.shape and np.allclose(y, peer, rtol=1e-6, atol=0), (y, peer)
+def pools_alike(run_for, target, path, pools, drawn=None):
+    """The extents of `pools` are the model's, and those of the run unless others are `drawn`."""
+    rng = np.random.default_rng(2)
+    shapes = [shape[:2] + list(drawn or shape[2:]) for shape in write(path, pools)]
+    feeds = {f"x{k}": rng.integers(-9, 10, shape).astype(np.float32) for k, shape in enumerate(shapes)}
+    names = [f"y{k}" for k in range(len(pools))]
+    got, peer = run_for(target, path, feeds, names), plain_session(path).run(names, feeds)
+    for pool, name, expected in zip(pools, names, peer, strict=True):
+        assert got[name].shape == expected.shape and np.allclose(got[name], expected, rtol=1e-6, atol=0), (pool, got[name], expected)
 
 
-@pytest.mark.parametrize("channels", [3, 16])
-@pytest.mark.parametrize("pool", ["MaxPool", "AveragePool", "AveragePool with pads"])
-@pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("target", TARGETS)
-def test_a_window_beyond_the_input_pools_what_is_there(target, name, pool, channels, run_for, tmp_path):
-    extents, attributes = CASES[name]
-    pools_alike(run_for, target, tmp_path / "pool.onnx", pool, {**attributes, "ceil_mode": 1}, channels, extents)
+def test_a_window_beyond_the_input_pools_what_is_there(target, run_for, tmp_path):
+    pools = [(op, extents, {**attributes, "ceil_mode": 1}, channels) for extents, attributes in CASES.values()
+             for op in ("MaxPool", "AveragePool", "AveragePool with pads") for channels in (3, 16)]
+    pools_alike(run_for, target, tmp_path / "pool.onnx", pools)
 
 
-@pytest.mark.parametrize("channels", [3, 16])
-@pytest.mark.parametrize("pool", ["MaxPool", "AveragePool with pads", "LpPool"])
-@pytest.mark.parametrize("name", ROUNDED_DOWN)
-def test_so_does_one_where_windows_are_rounded_down(name, pool, channels, run_for, tmp_path):
-    extents, attributes = ROUNDED_DOWN[name]
-    pools_alike(run_for, "native", tmp_path / "pool.onnx", pool, attributes, channels, extents)
+def test_so_does_one_where_windows_are_rounded_down(run_for, tmp_path):
+    pools = [(op, extents, attributes, channels) for extents, attributes in ROUNDED_DOWN.values()
+             for op in ("MaxPool", "AveragePool with pads", "LpPool") for channels in (3, 16)]
+    pools_alike(run_for, "native", tmp_path / "pool.onnx", pools)
 
 
 @pytest.mark.parametrize("ceil_mode", [0, 1])
 @pytest.mark.parametrize("extent", range(1, 12))
 def test_an_extent_of_the_run_may_be_too_small_for_a_window(extent, ceil_mode, run_for, tmp_path):
     attributes = dict(kernel_shape=[3, 3], dilations=[2, 2], strides=[3, 3], ceil_mode=ceil_mode)
-    pools_alike(run_for, "native", tmp_path / "pool.onnx", "MaxPool", attributes, 3, ["H", 5], [extent, 5])
+    pools_alike(run_for, "native", tmp_path / "pool.onnx", [("MaxPool", ["H", 5], attributes, 3)], [extent, 5])
 
 
 @pytest.mark.parametrize("ceil_mode", [0, 1])
 def test_two_strides_beyond_are_refused_as_onnx_runtime_does(ceil_mode, rnncc, tmp_path):
-    model_of(tmp_path / "pool.onnx", "MaxPool", (3, 3), dict(kernel_shape=[9, 9], strides=[3, 3], ceil_mode=ceil_mode), 3)
+    write(tmp_path / "pool.onnx", [("MaxPool", (3, 3), dict(kernel_shape=[9, 9], strides=[3, 3], ceil_mode=ceil_mode), 3)])
     done = rnncc(tmp_path / "pool.onnx", "-o", tmp_path / "pool.so")
     assert done.returncode == 2 and "the kernel reaches over 9 on spatial axis 0, but the padded input has only 3" in done.stderr
     with pytest.raises(Exception, match="MaxPool"):
-        plain_session(tmp_path / "pool.onnx").run(None, {"x": np.zeros((2, 3, 3, 3), np.float32)})
+        plain_session(tmp_path / "pool.onnx").run(None, {"x0": np.zeros((2, 3, 3, 3), np.float32)})

@@ -17,6 +17,7 @@ class Blocks(Model):
     def __init__(self, seed=0):
         super().__init__()
         self.rng, self.feeds, self.expected = numpy.random.default_rng(seed), {}, {}
+        self.same = numpy.random.default_rng(0)  # weights: whatever is fed, it is one model
 
     def fed(self, array, names=None):
         name = f"x{len(self.feeds)}"
@@ -26,6 +27,9 @@ class Blocks(Model):
 
     def numbers(self, *shape, scale=1.0):
         return self.rng.uniform(-scale, scale, shape).astype("f")
+
+    def weights(self, *shape, scale=1.0):
+        return self.same.uniform(-scale, scale, shape).astype("f")
 
     def truths(self, *shape):
         """At least one in each row."""
@@ -54,14 +58,14 @@ def network(B, S, T, F, known=True):
     """All blocks, with and without masks. known: extents are; else F alone is."""
     net = Blocks(seed=[B, S, T])
     b, s, t = (B, S, T) if known else (net.dim("B", 1, 2, 4), net.dim("S", 1, 2, 70), net.dim("T", 1, 20, 70))
-    weights = [net.numbers(F, F, scale=F ** -0.5), net.numbers(F)]
+    weights = [net.weights(F, F, scale=F ** -0.5), net.weights(F)]
     for activation in ("Relu", "Tanh"):
         net.block("Highway", highway, [net.numbers(B, T, F), *weights, *weights], [(b, t, F)], weights=range(1, 5), activation=activation)
     for mask, names in ((None, None), (net.truths(B, 1, T), (b, 1, t)), (net.numbers(S, T), (s, t))):
-        arrays = [net.numbers(B, S, F), net.numbers(B, T, F), net.numbers(B, T, 9), net.numbers(F), mask]
+        arrays = [net.numbers(B, S, F), net.numbers(B, T, F), net.numbers(B, T, 9), net.weights(F), mask]
         net.block("AdditiveAttention", additive, arrays, [(b, s, F), (b, t, F), (b, t, 9), None, names], 2, weights=[3])
     for masks in ((None, None), (net.truths(B, T), net.truths(B, S))):
-        arrays = [net.numbers(B, T, F), net.numbers(B, S, F), net.numbers(3 * F), *masks]
+        arrays = [net.numbers(B, T, F), net.numbers(B, S, F), net.weights(3 * F), *masks]
         net.block("AttentionFlow", flow, arrays, [(b, t, F), (b, s, F), None, (b, t), (b, s)], weights=[2])
     for dtype in ("i32", "i64"):
         words = [net.rng.integers(0, 5, shape).astype(dtype.replace("i", "int")) for shape in ((B, T), (B, S))]

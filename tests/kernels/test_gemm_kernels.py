@@ -39,7 +39,7 @@ def table_source(names):
 @pytest.mark.parametrize("isa", kernel_builder.isas("sve512", "rvv128"))
 def test_products_equal_plain_loops(isa, tmp_path):
     kernel_builder.emulator(isa)
-    names = kernel_builder.share_of(list(VARIANTS), isa) if isa in kernel_builder.SCALABLE else VARIANTS
+    names = kernel_builder.share_of(list(VARIANTS), isa)
     sources = {"table.c": table_source(names), "tests/kernels/gemm_check.c": None, "compiler/kernels/gemm/panels.c": None}
     for name in names:
         sources |= variant_sources(name, VARIANTS[name])

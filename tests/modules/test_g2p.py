@@ -8,10 +8,12 @@ import numpy
 import pytest
 
 from conftest import ROOT
+from support.amount import long_tests
 from support.beam_search import search
 
 WORDS = 500
 BEAM = 4
+SEARCHED = slice(None, None, 1 if long_tests() else 5)  # NumPy's search of a word takes 30 ms
 
 sys.path.insert(0, str(ROOT / "models"))
 
@@ -94,11 +96,12 @@ def test_greedy_decoding_says_what_the_package_says(say, package, words):
 
 
 def test_a_beam_search_finds_what_one_in_numpy_finds(say, package, words):
+    searched = words[SEARCHED]
     done = say(BEAM, words)
     assert done.returncode == 0, done.stderr
-    expected = [" ".join([word, *best_of_beam(package, word, BEAM)]) for word in words]
-    assert done.stdout.splitlines() == expected
-    assert expected != say(1, words).stdout.splitlines()  # else the test would not show that the beam matters
+    expected = [" ".join([word, *best_of_beam(package, word, BEAM)]) for word in searched]
+    assert done.stdout.splitlines()[SEARCHED] == expected
+    assert expected != say(1, searched).stdout.splitlines()  # else the test would not show that the beam matters
 
 
 def test_a_word_without_end_is_refused(say):
