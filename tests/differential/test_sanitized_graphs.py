@@ -15,22 +15,23 @@ from differential.grow import random_case
 from modules.test_sanitized_modules import CLANG, sanitizers  # noqa: F401 (a fixture)
 from support.amount import long_tests
 from support.model_builder import Model
-from support.watched import SEEN, ended, watched_module, watching_rnnrun
+from support.watched import SEEN, ended, made, watched_module, watching_rnnrun
 
 pytestmark = pytest.mark.unsanitized  # the modules have them
 
 SEED = 3
 GRAPHS = 25
 GROUPS = 12 if long_tests() else 1
+UNDER_ASAN = GRAPHS if long_tests() else 10  # whose C takes clang 2 s a graph; modules/test_sanitized_modules.py has each operator
 STRICT = ["-Wall", "-Wextra", "-Werror"]
 
 
-def emitted(folder, number, *options):
+def emitted(folder, number, *options, graphs=GRAPHS):
     """The C of a group of graphs that the reference or ONNX Runtime can run, and rnnrun's words to feed it."""
     checker = Checker(folder)
-    cases = [random_case(SEED, number * GRAPHS + k, prefix=f"g{k}_", winograd=True) for k in range(GRAPHS)]
+    cases = [random_case(SEED, number * GRAPHS + k, prefix=f"g{k}_", winograd=True) for k in range(graphs)]
     cases = [case for case in cases if (expected := checker.expected(case)) and not isinstance(expected, Finding)]
-    assert len(cases) >= 0.8 * GRAPHS
+    assert len(cases) >= 0.8 * graphs
     done = checker.compile(side_by_side(cases).write(folder), folder / "c", ("--emit=c", "--threads=4", *options))
     assert done.returncode == 0, done.stderr
     words = []
@@ -42,10 +43,10 @@ def emitted(folder, number, *options):
 
 @pytest.mark.parametrize("number", range(GROUPS))
 def test_no_memory_but_their_own(sanitizers, rnnrun, tmp_path, number):  # noqa: F811
-    folder, words = emitted(tmp_path, number, f"--target={plans.TARGETS[number % 2]}")
-    subprocess.run(["make", "-s", "-j2", f"CC={CLANG}"], cwd=folder, check=True)
+    folder, words = emitted(tmp_path, number, f"--target={plans.TARGETS[number % 2]}", graphs=UNDER_ASAN)
+    module = made(folder, CLANG)
     for threads in 1, 3:
-        done = rnnrun("run", folder / "module.so", "--threads", threads, *words, env=sanitizers)
+        done = rnnrun("run", module, "--threads", threads, *words, env=sanitizers)
         assert done.returncode == 0, done.stderr
 
 
@@ -62,7 +63,7 @@ NARROW = "--target=x86-64"
 def test_no_race_and_nothing_read_that_was_not_written(watching, tmp_path, number):
     sanitizer, program = watching
     folder, words = emitted(tmp_path, number, NARROW)
-    (status, said), = ended(program, sanitizer, watched_module(folder, sanitizer, "-O1"), words)
+    (status, said), = ended(program, sanitizer, watched_module(folder, sanitizer), words)
     assert status == 0, said
 
 
@@ -79,7 +80,7 @@ def test_a_value_that_is_not_written_is_seen(rnncc, tmp_path):
     assert count
     (folder / "network.c").write_text(without)
     numpy.save(tmp_path / "x.npy", numpy.ones((3, 5), numpy.float32))
-    (status, said), = ended(program, "memory", watched_module(folder, "memory", "-O1"), ("--input", f"x=@{tmp_path}/x.npy"))
+    (status, said), = ended(program, "memory", watched_module(folder, "memory"), ("--input", f"x=@{tmp_path}/x.npy"))
     assert status == SEEN["memory"] and "use-of-uninitialized-value" in said, said
 
 

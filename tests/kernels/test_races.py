@@ -66,7 +66,7 @@ def statuses(watching, folder, feeds):
     for name, array in feeds.items():
         numpy.save(folder / f"{name}.npy", array)
         inputs += ["--input", f"{name}=@{folder / name}.npy"]
-    return {status for status, _ in ended(watching, "thread", watched_module(folder / "c", "thread", "-O1"), inputs, RUNS)}
+    return {status for status, _ in ended(watching, "thread", watched_module(folder / "c", "thread"), inputs, RUNS)}
 
 
 # ThreadSanitizer sees accesses of up to 16 bytes: no wider vectors.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The measurements of `rnncc targets --calibrate` are used if they are of this machine, and nowhere else."""
+import fcntl
 import json
 import os
 import re
@@ -17,12 +18,17 @@ def model(root):
 
 
 @pytest.fixture(scope="session")
-def measured(rnncc, tmp_path_factory):
-    """A file that --calibrate has written, and its output."""
-    cache = tmp_path_factory.mktemp("cache")
-    done = rnncc("targets", "--calibrate", "--budget=0.01", env={**os.environ, "XDG_CACHE_HOME": str(cache)})
-    assert done.returncode == 0, done.stderr
-    return json.loads((cache / "rnncc" / "machine.json").read_text()), done.stdout
+def measured(rnncc, module_cache):
+    """A file that --calibrate has written, and its output: once for all workers of this session."""
+    cache = module_cache / "calibrated"
+    cache.mkdir(exist_ok=True)
+    with open(cache / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (cache / "printed").exists():
+            done = rnncc("targets", "--calibrate", "--budget=0.01", env={**os.environ, "XDG_CACHE_HOME": str(cache)})
+            assert done.returncode == 0, done.stderr
+            (cache / "printed").write_text(done.stdout)
+    return json.loads((cache / "rnncc" / "machine.json").read_text()), (cache / "printed").read_text()
 
 
 @pytest.fixture

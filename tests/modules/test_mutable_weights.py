@@ -20,6 +20,7 @@ from rnncc import abi
 from support.recurrent import model_of, random_configuration
 from support.stacks import feeds_of, random_stack
 from support.stacks import model_of as stack_model
+from support.watched import made
 
 MUTABLE = "--weights=mutable"
 EXIT_INVALID, EXIT_UNSUPPORTED = 2, 3
@@ -169,11 +170,11 @@ def test_a_weight_recomputes_what_depends_on_it(rnncc, tmp_path):
                           unit.read_text())
     assert found == 2
     unit.write_text('__attribute__((visibility("default"))) int part_runs[2];\n' + text)
-    subprocess.run(["make", "-s", "CC=clang-19 -O1"], cwd=tmp_path / "c", check=True)
+    made(tmp_path / "c", "clang-19")
     with package.load(tmp_path / "c" / "module.so", threads=2) as ours, \
          package.load(tmp_path / "c" / "module.so", threads=2) as other:
         runs = (ctypes.c_int * 2).in_dll(ctypes.CDLL(str(tmp_path / "c" / "module.so")), "part_runs")
-        made = list(runs)
+        first = list(runs)
         steps = [(next(name for name in ours.weights if name.startswith(layer)), part)
                  for layer, part in (("conv1", 0), ("conv2", 1), ("output", None))]
         new = {name: ours.weights[name] * 1.5 for name, _ in steps}
@@ -183,7 +184,7 @@ def test_a_weight_recomputes_what_depends_on_it(rnncc, tmp_path):
             assert [now - then for now, then in zip(runs, before)] == [int(k == part) for k in range(2)], name
         other.weights.update(new)
         x = numpy.random.default_rng(3).random((2, 8, 8), numpy.float32)
-        assert made == [2, 2] and numpy.array_equal(ours(x), other(x))
+        assert first == [2, 2] and numpy.array_equal(ours(x), other(x))
 
 
 # ---- bad input ----

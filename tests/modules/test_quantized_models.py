@@ -5,6 +5,7 @@ import sys
 
 import numpy
 import pytest
+from support.amount import long_tests
 from support.module import Module
 from support.quantised import quantise, rows
 
@@ -125,7 +126,7 @@ class TestWeightsOf16Bits:
 
     def test_hyphenation(self, root, compile, precision):
         lines = (root / "models" / "held_out" / "hyphenate.txt").read_text().splitlines()
-        groups = groups_of([line.split() for line in lines if not line.startswith("#")])
+        groups = groups_of([line.split() for line in lines if not line.startswith("#")])[::1 if long_tests() else 2]
         model, right = root / "models" / "hyphenate.json", []
         for options in ((), (f"--precision={precision}",)):
             found = outputs(compile(model, *options), [word_inputs(group) for group in groups], "probability")

@@ -15,10 +15,11 @@ from graphs.quantised_models import QUANTISED
 from support.amount import long_tests
 from support.merge import merged
 from support.small_networks import networks
+from support.watched import made
 
 pytestmark = pytest.mark.unsanitized  # the module has them
 
-CLANG = "clang-19 -fsanitize=address,undefined -fno-sanitize-recover=all -shared-libasan -O1"
+CLANG = "clang-19 -fsanitize=address,undefined -fno-sanitize-recover=all -shared-libasan"
 SEEDS = 4 if long_tests() else 1
 TARGETS = ["x86-64-v4", "x86-64-v3"] if long_tests() else ["native"]
 SHIPPED = ["digits_rnn", "digits_cnn", "hyphenate"] if long_tests() else ["digits_rnn"]
@@ -41,8 +42,7 @@ def sanitized(rnncc, tmp_path):
     def build(model, target):
         done = rnncc(model, "--emit=c", f"--target={target}", "-o", tmp_path / "c")
         assert done.returncode == 0, done.stderr
-        subprocess.run(["make", "-s", "-j2", f"CC={CLANG}"], cwd=tmp_path / "c", check=True)
-        return tmp_path / "c" / "module.so"
+        return made(tmp_path / "c", CLANG)
 
     return build
 

@@ -13,6 +13,7 @@ import pytest
 from conftest import ROOT
 from support.model_builder import Model
 from support.module import rnncc as package
+from support.watched import made
 from rnncc import abi
 
 MUTABLE = "--weights=mutable"
@@ -34,13 +35,13 @@ def test_runs_and_setters_at_once(rnncc, tmp_path, sanitizer):
     done = rnncc(product(tmp_path), MUTABLE, "--emit=c", "-o", tmp_path / "c")
     assert done.returncode == 0, done.stderr
     flags = f"-fsanitize={sanitizer} -shared-libsan"
-    subprocess.run(["make", "-s", "-j2", f"CC=clang-19 {flags} -O1"], cwd=tmp_path / "c", check=True)
+    module = made(tmp_path / "c", f"clang-19 {flags}")
     subprocess.run(["clang++-19", "-std=c++17", "-O1", "-g", *flags.split(), f"-I{ROOT}/runtime",
                     f"-I{ROOT}/runtime/bindings/cpp", "-pthread", ROOT / "tests" / "bindings" / "weights.cc", "-ldl",
                     "-o", tmp_path / "weights"], check=True)
     name = f"libclang_rt.{sanitizer[0]}san-x86_64.so"
     library = subprocess.run(["clang-19", f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout
-    done = subprocess.run([tmp_path / "weights", tmp_path / "c" / "module.so", "300"], capture_output=True, text=True,
+    done = subprocess.run([tmp_path / "weights", module, "300"], capture_output=True, text=True,
                           check=False, env={**os.environ, "LD_LIBRARY_PATH": os.path.dirname(library), "ASAN_OPTIONS": "detect_leaks=0"})
     assert (done.returncode, done.stdout) == (0, "ok\n"), done.stdout + done.stderr
 

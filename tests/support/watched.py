@@ -25,14 +25,18 @@ def watching_rnnrun(folder, sanitizer):
     return program
 
 
-def watched_module(folder, sanitizer, level=None):
-    """The module of an emitted folder, with its Makefile's flags and the sanitizer's. level: how far clang optimises
-    kernels, in place of the Makefile's."""
-    text = (folder / "Makefile").read_text()
-    flags = {name: re.search(f"^{name} = (.*)$", text, re.M)[1] + f" {flag(sanitizer)}" for name in ("KERNEL_FLAGS", "RUNTIME_FLAGS")}
-    flags["KERNEL_FLAGS"] += f" {level or ''}"
-    subprocess.run(["make", "-s", "-j2", *(f"{name}={value}" for name, value in flags.items()), "LINK_FLAGS=-shared"], cwd=folder, check=True)
+def made(folder, compiler=None, added="", *settings):
+    """The module of an emitted folder by its Makefile, of -O1: of several levels the last one holds, and the Makefile's, -O3,
+    stands behind the compiler's words. Sanitizers see more with less."""
+    flags = re.findall("^(KERNEL_FLAGS|RUNTIME_FLAGS) = (.*)$", (folder / "Makefile").read_text(), re.M)
+    assert len(flags) == 2
+    settings = [*([f"CC={compiler}"] if compiler else []), *(f"{name}={given} -O1 {added}" for name, given in flags), *settings]
+    subprocess.run(["make", "-s", "-j2", *settings], cwd=folder, check=True)
     return folder / "module.so"
+
+
+def watched_module(folder, sanitizer):
+    return made(folder, None, flag(sanitizer), "LINK_FLAGS=-shared")
 
 
 def ended(program, sanitizer, module, words, runs=1):
