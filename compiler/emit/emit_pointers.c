@@ -60,10 +60,14 @@ static void emit_pointer(Text *out, Value *value, int depth) {
     text_add(out, ");\n");
     break;
   case STORAGE_PARAMETER:
-    text_add(out, "(const %s *)(const void *)(run->parameters + %lld);\n", type, (long long)root->offset);
+    text_add(out, "(const %s *)(const void *)(run->parameters + %lld", type, (long long)root->offset);
+    add_places(out, value);
+    text_add(out, ");\n");
     break;
   case STORAGE_GRADIENT:
-    text_add(out, "(%s *)(void *)(run->gradients + %lld);\n", type, (long long)root->offset);
+    text_add(out, "(%s *)(void *)(run->gradients + %lld", type, (long long)root->offset);
+    add_places(out, value);
+    text_add(out, ");\n");
     break;
   case STORAGE_BLOCK:
     text_add(out, "(const %s *)(const void *)(run->blocks[%d]", type, root->slot);
