@@ -31,6 +31,9 @@ Graph *body_clone(Graph *outer, const Graph *source);
  * its output i. Returns n; `nodes` has room for all. */
 int body_copy_nodes(Graph *into, const Graph *body, Value *const *arguments, Node **nodes, Value **results);
 
+/* For the graph and all bodies in it. */
+void graph_set_config(Graph *graph, const Config *config);
+
 /* Applies a pass to the graph, then to the bodies of its nodes, once shapes have been inferred. */
 void graph_each(Graph *graph, void (*pass)(Graph *));
 
