@@ -6,35 +6,19 @@
  */
 #include <string.h>
 
-#include "differentiate/rule.h"
-#include "ir/bodies.h"
+#include "differentiate/backwards.h"
+#include "differentiate/flow.h"
+#include "differentiate/weights.h"
 #include "ir/op.h"
 #include "passes.h"
 #include "shapes/shape.h"
 #include "support/list.h"
 
-typedef unsigned InputSet;
-enum { FIRST = 1, SECOND = 2, THIRD = 4, FOURTH = 8, SIXTH = 32, SEVENTH = 64, EIGHTH = 128, ALL = ~0 };
-
-typedef struct Row {
-  InputSet inputs;
-  GradientRule *rule; /* NULL and `flat` false: no gradient */
-  bool flat;
-} Row;
-
-static const Row rows[N_OPS] = {
-#define GRADIENT(op, set, with) [OP_##op] = {.inputs = (InputSet)(set), .rule = (with)},
-#define FLAT(op) [OP_##op] = {.flat = true},
-#include "differentiate/gradients.def"
-};
-
 typedef struct Pass {
   Graph *graph;
   Value *loss;   /* NULL: it is outside */
-  bool *reached; /* by value id: the loss may depend on it */
-  bool *trained; /* by value id: depends on a parameter */
-  Value **d;     /* by value id: the gradient so far; NULL: 0 */
-  int n_values;  /* with these ids */
+  bool *reached; /* by value id: the loss depends on it */
+  Backwards way;
 } Pass;
 
 /* ---- the loss ---- */
@@ -73,47 +57,20 @@ static Value *find_loss(const Graph *graph) {
 
 /* ---- what is trained ---- */
 
-static bool is_of_floats(const Value *value) {
-  return value && value->dtype != RNNCC_NONE && dtype_is_float(value->dtype);
-}
-
-static bool is_in_row(const Row *row, int input) {
-  return !row->rule || row->inputs == (InputSet)ALL || (input < 8 && row->inputs >> input & 1);
-}
-
-static bool hands_back(const Node *node, int input) {
-  const Row *row = &rows[node->op->kind];
-  return !row->flat && is_of_floats(node->inputs[input]) && is_in_row(row, input);
-}
-
-static bool any_output(const Node *node, const bool *marked) {
-  for (int i = 0; i < node->n_outputs; i++)
-    if (node->outputs[i] && marked[node->outputs[i]->id]) return true;
-  return false;
-}
-
 /* Outside of the model a loss may depend on any number that comes out. */
 static bool reaches_loss(const Pass *pass, const Value *output) {
   return pass->loss ? output == pass->loss : output->dtype == RNNCC_F32;
 }
 
-static void mark_reached(Pass *pass) {
-  bool any = false;
-  for (int i = 0; i < pass->graph->n_outputs; i++)
-    any |= pass->reached[pass->graph->outputs[i]->id] = reaches_loss(pass, pass->graph->outputs[i]);
-  if (!any)
-    fatal_at(LOCATION_FILE(pass->graph->file), EXIT_INVALID, "--outer-loss: expected an output of f32; found none");
-  for (int n = pass->graph->n_nodes - 1; n >= 0; n--) {
-    const Node *node = pass->graph->nodes[n];
-    if (!any_output(node, pass->reached)) continue;
-    for (int i = 0; i < node->n_inputs; i++)
-      if (hands_back(node, i)) pass->reached[node->inputs[i]->id] = true;
-  }
-}
-
-/* A constant that the model declares, with axes, and whose name is chosen. */
-static bool is_chosen(const Graph *graph, const Value *value) {
-  return value_may_be_trained(graph, value) && value->data && value_count(value) > 0;
+/* By value id: does the loss depend on it? */
+static bool *reached_values(const Pass *pass) {
+  const Graph *graph = pass->graph;
+  bool *reached = ARENA_ARRAY(graph->arena, bool, graph->n_values), any = false;
+  for (int i = 0; i < graph->n_outputs; i++)
+    any |= reached[graph->outputs[i]->id] = reaches_loss(pass, graph->outputs[i]);
+  if (!any) fatal_at(LOCATION_FILE(graph->file), EXIT_INVALID, "--outer-loss: expected an output of f32; found none");
+  mark_reached(graph, reached);
+  return reached;
 }
 
 /* A trained weight: one that the loss depends on. */
@@ -127,112 +84,19 @@ static bool has_wanted_gradient(const Pass *pass, const Value *input) {
          training_takes(&pass->graph->config->training, input->name);
 }
 
-static void mark_trained(Pass *pass) {
-  for (int i = 0; i < pass->n_values; i++) pass->trained[i] = is_parameter(pass, pass->graph->values[i]);
+static void mark_values(Pass *pass) {
+  Backwards *way = &pass->way;
+  for (int i = 0; i < way->n_values; i++) way->trained[i] = is_parameter(pass, pass->graph->values[i]);
   for (int i = 0; i < pass->graph->n_inputs; i++)
-    pass->trained[pass->graph->inputs[i]->id] |= has_wanted_gradient(pass, pass->graph->inputs[i]);
-  for (int n = 0; n < pass->graph->n_nodes; n++) {
-    const Node *node = pass->graph->nodes[n];
-    bool any = false;
-    for (int i = 0; i < node->n_inputs; i++) any |= hands_back(node, i) && pass->trained[node->inputs[i]->id];
-    for (int i = 0; i < node->n_outputs; i++)
-      if (node->outputs[i]) pass->trained[node->outputs[i]->id] = any;
-  }
+    way->trained[pass->graph->inputs[i]->id] |= has_wanted_gradient(pass, pass->graph->inputs[i]);
+  mark_trained(pass->graph, way->trained);
 }
 
 /* ---- backwards ---- */
 
-static void no_gradient(const Node *node, const char *what) {
-  error_at(node->where, EXIT_UNSUPPORTED, "--train: `%.200s`, %s, has no gradient%s%s, and the loss depends on it",
-           node->name, node->op->name, what ? " for " : "", what ? what : "");
-}
-
-static void add_gradient(Pass *pass, const Formula *f, Value *value, Value *d) {
-  Value **sum = &pass->d[value->id];
-  *sum = *sum ? plus(f, *sum, d) : d;
-}
-
-static void differentiate_node(Pass *pass, Node *node) {
-  Graph *graph = pass->graph;
-  const Formula f = {graph, node->name, node->where};
-  int n_inputs = node->n_inputs;
-  Value **dy = ARENA_ARRAY(graph->arena, Value *, node->n_outputs), **dx = ARENA_ARRAY(graph->arena, Value *, n_inputs);
-  bool *wanted = ARENA_ARRAY(graph->arena, bool, n_inputs), any = false;
-  for (int i = 0; i < node->n_outputs; i++) dy[i] = node->outputs[i] ? pass->d[node->outputs[i]->id] : NULL;
-  for (int i = 0; i < n_inputs; i++) any |= wanted[i] = hands_back(node, i) && pass->trained[node->inputs[i]->id];
-  if (!any) return;
-  const Row *row = &rows[node->op->kind];
-  const char *lacking = row->rule ? row->rule(&(Gradient){&f, node, dy, wanted, dx}) : NULL;
-  if (!row->rule || lacking) no_gradient(node, lacking);
-  for (int i = 0; i < n_inputs; i++)
-    if (dx[i]) add_gradient(pass, &f, node->inputs[i], dx[i]);
-}
-
-/* An operator without a gradient breaks the way to the loss: those before it are looked at as if it had one. */
-static bool has_gradient(const Pass *pass, const Node *node) {
-  for (int i = 0; i < node->n_outputs; i++)
-    if (node->outputs[i] && pass->d[node->outputs[i]->id]) return true;
-  return false;
-}
-
-/* Of inputs that depend on a trained weight, those that a rule cannot hand a gradient back to. */
-static void tell_inputs(const Pass *pass, const Node *node, const Row *row) {
-  for (int i = 0; i < node->n_inputs; i++) {
-    if (!is_of_floats(node->inputs[i]) || !pass->trained[node->inputs[i]->id]) continue;
-    if (!is_in_row(row, i))
-      no_gradient(node, arena_format(pass->graph->arena, "input %d", i));
-    else if (node->inputs[i]->dtype != RNNCC_F32)
-      no_gradient(node, arena_format(pass->graph->arena, "elements of %s", dtype_name(node->inputs[i]->dtype)));
-  }
-}
-
-/* A body would go on with the numbers that the weight begins with. */
-static void refuse_body(const Node *node, const Value *weight) {
-  error_at(node->where, EXIT_UNSUPPORTED,
-           "--train: a body of `%.200s`, %s, reads the weight `%.200s`, and would not see it change; expected "
-           "--train='!%.200s'",
-           node->name, node->op->name, weight->name, weight->name);
-}
-
-static void tell_body_value(const Pass *pass, const Node *node, const Value *value) {
-  if (value && is_chosen(pass->graph, value)) refuse_body(node, value);
-}
-
-/* Of weights that a body reads, those that would be trained if the graph around it read them. */
-static void tell_body(const Pass *pass, const Node *node, const Graph *body) {
-  for (int n = 0; n < body->n_nodes; n++) {
-    const Node *inner = body->nodes[n];
-    Attribute *bodies[MAX_BODIES];
-    int count = node_bodies(inner, bodies);
-    for (int i = 0; i < inner->n_inputs; i++) tell_body_value(pass, node, inner->inputs[i]);
-    for (int b = 0; b < count; b++) tell_body(pass, node, bodies[b]->graph);
-  }
-  for (int i = 0; i < body->n_outputs; i++) tell_body_value(pass, node, body->outputs[i]);
-}
-
-static void tell_bodies(const Pass *pass, const Node *node) {
-  Attribute *bodies[MAX_BODIES];
-  int count = node_bodies(node, bodies);
-  for (int b = 0; b < count; b++) tell_body(pass, node, bodies[b]->graph);
-}
-
-static void tell_missing(const Pass *pass, int n_nodes) {
-  for (int n = 0; n < n_nodes; n++) {
-    const Node *node = pass->graph->nodes[n];
-    const Row *row = &rows[node->op->kind];
-    if (row->flat || !any_output(node, pass->reached)) continue;
-    tell_bodies(pass, node);
-    if (row->rule)
-      tell_inputs(pass, node, row);
-    else if (any_output(node, pass->trained))
-      no_gradient(node, NULL);
-  }
-  stop_on_errors();
-}
-
 static void begin_at_loss(Pass *pass) {
   const Formula f = {pass->graph, pass->loss->name, pass->loss->where};
-  pass->d[pass->loss->id] = spread_to(&f, number(&f, pass->loss, 1), pass->loss);
+  add_gradient(&pass->way, &f, pass->loss, spread_to(&f, number(&f, pass->loss, 1), pass->loss));
 }
 
 static const char *gradient_name(const Graph *graph, const Value *value) {
@@ -250,18 +114,8 @@ static void begin_at_outputs(Pass *pass) {
     d->is_input = true;
     *LIST_APPEND(graph->arena, graph->output_gradients, graph->n_output_gradients) = i;
     *LIST_APPEND(graph->arena, graph->inputs, graph->n_inputs) = d;
-    add_gradient(pass, &f, output, d);
+    add_gradient(&pass->way, &f, output, d);
   }
-}
-
-static void walk_back(Pass *pass, int n_nodes) {
-  if (pass->loss)
-    begin_at_loss(pass);
-  else
-    begin_at_outputs(pass);
-  for (int n = n_nodes - 1; n >= 0; n--)
-    if (has_gradient(pass, pass->graph->nodes[n])) differentiate_node(pass, pass->graph->nodes[n]);
-  stop_on_errors();
 }
 
 /* ---- results ---- */
@@ -276,7 +130,7 @@ static void add_result(Graph *graph, const Value *of, Value *result, const char 
 
 static void add_gradient_of(Pass *pass, Value *value) {
   const Formula f = {pass->graph, value->name, value->where};
-  Value *d = pass->d[value->id];
+  Value *d = pass->way.d[value->id];
   add_result(pass->graph, value, d ? d : zeros_like(&f, value), gradient_name(pass->graph, value));
 }
 
@@ -290,31 +144,6 @@ static void take_input_gradients(Pass *pass, int n_inputs) {
 }
 
 /* ---- parameters ---- */
-
-/* Bodies have copies of constants. */
-static bool body_reads(const Graph *body, const Value *weight) {
-  for (int n = 0; n < body->n_nodes; n++) {
-    Attribute *bodies[MAX_BODIES];
-    int count = node_bodies(body->nodes[n], bodies);
-    for (int i = 0; i < body->nodes[n]->n_inputs; i++)
-      if (body->nodes[n]->inputs[i] && body->nodes[n]->inputs[i]->data == weight->data) return true;
-    for (int b = 0; b < count; b++)
-      if (body_reads(bodies[b]->graph, weight)) return true;
-  }
-  for (int i = 0; i < body->n_outputs; i++)
-    if (body->outputs[i]->data == weight->data) return true;
-  return false;
-}
-
-static void refuse_bodies(const Pass *pass, const Value *weight) {
-  for (int n = 0; n < pass->graph->n_nodes; n++) {
-    const Node *node = pass->graph->nodes[n];
-    Attribute *bodies[MAX_BODIES];
-    int count = node_bodies(node, bodies);
-    for (int b = 0; b < count; b++)
-      if (body_reads(bodies[b]->graph, weight)) refuse_body(node, weight);
-  }
-}
 
 /* The weight becomes an input. */
 static void add_weight(Graph *graph, Value *weight) {
@@ -367,7 +196,6 @@ static void take_statistics(Pass *pass) {
     else if (earlier(graph->statistics, statistic))
       error_at(statistic->next->where, EXIT_UNSUPPORTED,
                "--train: `%.200s` is the running statistic of two nodes; expected one", statistic->weight->name);
-    refuse_bodies(pass, statistic->weight);
   }
   stop_on_errors();
   for (int i = 0; i < taken; i++) add_statistic(graph, &graph->statistics[i]);
@@ -376,10 +204,7 @@ static void take_statistics(Pass *pass) {
 static void take_parameters(Pass *pass) {
   Graph *graph = pass->graph;
   graph->loss = index_of_loss(pass);
-  for (int i = 0; i < pass->n_values; i++)
-    if (is_parameter(pass, graph->values[i])) refuse_bodies(pass, graph->values[i]);
-  stop_on_errors();
-  for (int i = 0; i < pass->n_values; i++)
+  for (int i = 0; i < pass->way.n_values; i++)
     if (is_parameter(pass, graph->values[i])) add_parameter(pass, graph->values[i]);
   if (!graph->n_parameters)
     fatal_at(LOCATION_FILE(graph->file), EXIT_INVALID,
@@ -388,42 +213,34 @@ static void take_parameters(Pass *pass) {
   take_statistics(pass);
 }
 
-/* ---- copies ---- */
+/* ---- the pass ---- */
 
-static Value *first_of(Value *const *values, Value *value) {
-  if (!value->is_weight || !value->data) return value;
-  while ((*values)->data != value->data || !(*values)->is_weight || strcmp((*values)->name, value->name) != 0) values++;
-  return *values;
-}
-
-/* A loop that was unrolled has a copy of each constant for each turn: of copies of a weight one stays. */
-static void join_copies(Graph *graph) {
-  Value **first = ARENA_ARRAY(graph->arena, Value *, graph->n_values);
-  for (int i = 0; i < graph->n_values; i++) first[i] = first_of(graph->values, graph->values[i]);
-  for (int n = 0; n < graph->n_nodes; n++)
-    for (int i = 0; i < graph->nodes[n]->n_inputs; i++)
-      if (graph->nodes[n]->inputs[i]) graph->nodes[n]->inputs[i] = first[graph->nodes[n]->inputs[i]->id];
-  for (int i = 0; i < graph->n_outputs; i++) graph->outputs[i] = first[graph->outputs[i]->id];
-  for (int i = 0; i < graph->n_statistics; i++) graph->statistics[i].weight = first[graph->statistics[i].weight->id];
-  graph_renumber(graph);
+/* Bodies and the graph around them then read the same weights. */
+static void settle_weights(const Pass *pass) {
+  graph_renumber(pass->graph);
+  join_copies(pass->graph);
+  capture_weights(pass->graph, reached_values(pass));
+  stop_on_errors();
 }
 
 /* needs: infer_shapes, decompose. keeps: types, shapes, and all nodes, in order; some get outputs that they lacked.
  * breaks: weights that are trained are inputs. Sets parameters, loss, and which inputs and outputs have gradients. */
 void differentiate(Graph *graph) {
   if (!graph->config || !graph->config->training.wanted || graph->outer) return;
-  graph_renumber(graph);
-  join_copies(graph);
-  bool outside = graph->config->training.outer_loss;
-  Pass pass = {.graph = graph, .n_values = graph->n_values, .loss = outside ? NULL : find_loss(graph)};
-  int n_nodes = graph->n_nodes, n_inputs = graph->n_inputs;
-  pass.reached = ARENA_ARRAY(graph->arena, bool, pass.n_values);
-  pass.trained = ARENA_ARRAY(graph->arena, bool, pass.n_values);
-  pass.d = ARENA_ARRAY(graph->arena, Value *, pass.n_values);
-  mark_reached(&pass);
-  mark_trained(&pass);
-  tell_missing(&pass, n_nodes);
-  walk_back(&pass, n_nodes);
+  int n_inputs = graph->n_inputs;
+  Pass pass = {.graph = graph, .loss = graph->config->training.outer_loss ? NULL : find_loss(graph)};
+  settle_weights(&pass);
+  pass.way = backwards_new(graph);
+  pass.reached = reached_values(&pass);
+  mark_values(&pass);
+  tell_missing(graph, pass.reached, pass.way.trained);
+  stop_on_errors();
+  if (pass.loss)
+    begin_at_loss(&pass);
+  else
+    begin_at_outputs(&pass);
+  go_backwards(&pass.way);
+  stop_on_errors();
   take_input_gradients(&pass, n_inputs);
   take_parameters(&pass);
   graph_remove_dead(graph);

@@ -193,6 +193,13 @@ void node_capture(Graph *graph, Node *node) {
 
 /* ---- copies ---- */
 
+/* Nodes are copied as they were read, without what inference has set; or as they are now. */
+typedef struct Copying {
+  Graph *into;
+  ValueMap map;
+  bool inferred;
+} Copying;
+
 static Value *copy_value(Graph *into, const Value *from) {
   Value *value = graph_value(into, from->name, from->where);
   int id = value->id;
@@ -202,66 +209,87 @@ static Value *copy_value(Graph *into, const Value *from) {
   return value;
 }
 
-/* Copies constants when they are first read. */
-static Value *mapped(Graph *into, ValueMap *map, Value *from) {
+/* Copies constants, and lists that only shape rules read, when they are first read. */
+static Value *mapped(Copying *c, Value *from) {
   if (!from) return NULL;
-  Value *to = map_get(map, from);
+  Value *to = map_get(&c->map, from);
   if (to) return to;
-  if (!is_constant(from)) bug("a body reads %s, which is not in it", from->name);
-  to = copy_value(into, from);
-  map_set(map, from, to);
+  if (!is_constant(from) && !value_is_for_shapes(from)) bug("a body reads %s, which is not in it", from->name);
+  to = copy_value(c->into, from);
+  map_set(&c->map, from, to);
   return to;
 }
 
-static void copy_attributes(Graph *into, Node *node, const Node *from) {
+static Graph *clone(Graph *outer, const Graph *source, bool inferred);
+
+static void copy_attributes(const Copying *c, Node *node, const Node *from) {
+  Arena *arena = c->into->arena;
   node->n_attributes = from->n_attributes;
-  node->attributes = arena_copy(into->arena, from->attributes, (size_t)from->n_attributes * sizeof *from->attributes);
+  node->attributes = arena_copy(arena, from->attributes, (size_t)from->n_attributes * sizeof *from->attributes);
   for (int i = 0; i < node->n_attributes; i++) {
     Attribute *attribute = &node->attributes[i];
-    if (attribute->kind == ATTRIBUTE_GRAPH)
-      attribute->graph = body_clone(into, attribute->source ? attribute->source : attribute->graph);
+    const Graph *body = attribute->source && !c->inferred ? attribute->source : attribute->graph;
+    if (attribute->kind == ATTRIBUTE_GRAPH) attribute->graph = clone(c->into, body, c->inferred);
     attribute->source = NULL;
   }
 }
 
-static Node *copy_node(Graph *into, ValueMap *map, const Node *from) {
-  Node *node = ARENA_NEW(into->arena, Node);
+static Node *copy_node(Copying *c, const Node *from) {
+  Arena *arena = c->into->arena;
+  Node *node = ARENA_NEW(arena, Node);
   node->name = from->name;
   node->where = from->where;
   node->op = from->op;
   node->n_inputs = from->n_inputs;
   node->n_captures = from->n_captures;
   node->n_outputs = from->n_outputs;
-  node->inputs = ARENA_ARRAY(into->arena, Value *, from->n_inputs);
-  node->outputs = ARENA_ARRAY(into->arena, Value *, from->n_outputs);
-  for (int i = 0; i < from->n_inputs; i++) node->inputs[i] = mapped(into, map, from->inputs[i]);
+  node->inputs = ARENA_ARRAY(arena, Value *, from->n_inputs);
+  node->outputs = ARENA_ARRAY(arena, Value *, from->n_outputs);
+  if (c->inferred) node->exact = from->exact;
+  if (c->inferred) node->control = from->control;
+  for (int i = 0; i < from->n_inputs; i++) node->inputs[i] = mapped(c, from->inputs[i]);
   for (int i = 0; i < from->n_outputs; i++) {
     if (!from->outputs[i]) continue;
-    Value *value = copy_value(into, from->outputs[i]);
-    map_set(map, from->outputs[i], value);
+    Value *value = copy_value(c->into, from->outputs[i]);
+    map_set(&c->map, from->outputs[i], value);
     graph_set_output(node, i, value);
   }
-  copy_attributes(into, node, from);
+  copy_attributes(c, node, from);
   return node;
 }
 
+static void copy_nodes(Copying *c, const Graph *body, Value *const *arguments, Node **nodes, Value **results) {
+  c->map = map_new(c->into->arena, FIRST_SLOTS);
+  for (int i = 0; i < body->n_inputs; i++) map_set(&c->map, body->inputs[i], arguments[i]);
+  for (int n = 0; n < body->n_nodes; n++) nodes[n] = copy_node(c, body->nodes[n]);
+  for (int i = 0; i < body->n_outputs; i++) results[i] = mapped(c, body->outputs[i]);
+}
+
 int body_copy_nodes(Graph *into, const Graph *body, Value *const *arguments, Node **nodes, Value **results) {
-  ValueMap map = map_new(into->arena, FIRST_SLOTS);
-  for (int i = 0; i < body->n_inputs; i++) map_set(&map, body->inputs[i], arguments[i]);
-  for (int n = 0; n < body->n_nodes; n++) nodes[n] = copy_node(into, &map, body->nodes[n]);
-  for (int i = 0; i < body->n_outputs; i++) results[i] = mapped(into, &map, body->outputs[i]);
+  copy_nodes(&(Copying){.into = into}, body, arguments, nodes, results);
   return body->n_nodes;
 }
 
-Graph *body_clone(Graph *outer, const Graph *source) {
+static void append_copies(Copying *c, const Graph *body, Value *const *arguments, Value **results) {
+  Node **nodes = ARENA_ARRAY(c->into->arena, Node *, body->n_nodes);
+  copy_nodes(c, body, arguments, nodes, results);
+  for (int n = 0; n < body->n_nodes; n++) graph_append(c->into, nodes[n]);
+}
+
+void body_append_inferred(Graph *into, const Graph *body, Value *const *arguments, Value **results) {
+  append_copies(&(Copying){.into = into, .inferred = true}, body, arguments, results);
+}
+
+static Graph *clone(Graph *outer, const Graph *source, bool inferred) {
   Graph *body = body_new(outer, source->name);
   body->n_inputs = source->n_inputs;
   body->n_outputs = source->n_outputs;
   body->inputs = ARENA_ARRAY(outer->arena, Value *, source->n_inputs);
   body->outputs = ARENA_ARRAY(outer->arena, Value *, source->n_outputs);
   for (int i = 0; i < source->n_inputs; i++) body->inputs[i] = copy_value(body, source->inputs[i]);
-  Node **nodes = ARENA_ARRAY(outer->arena, Node *, source->n_nodes);
-  int n = body_copy_nodes(body, source, body->inputs, nodes, body->outputs);
-  for (int i = 0; i < n; i++) graph_append(body, nodes[i]);
+  append_copies(&(Copying){.into = body, .inferred = inferred}, source, body->inputs, body->outputs);
+  if (inferred) graph_renumber(body);
   return body;
 }
+
+Graph *body_clone(Graph *outer, const Graph *source) { return clone(outer, source, false); }

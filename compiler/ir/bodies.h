@@ -31,6 +31,11 @@ Graph *body_clone(Graph *outer, const Graph *source);
  * its output i. Returns n; `nodes` has room for all. */
 int body_copy_nodes(Graph *into, const Graph *body, Value *const *arguments, Node **nodes, Value **results);
 
+/* Appends copies of an inferred body's nodes with their types, shapes and, of inner bodies, all that passes have made
+ * of them. `arguments` have the inputs' types. The extents that only the data tells have the same symbols: the nodes
+ * that find them are copied, too, so that no node of either reads them before its own has found them. */
+void body_append_inferred(Graph *into, const Graph *body, Value *const *arguments, Value **results);
+
 /* For the graph and all bodies in it. */
 void graph_set_config(Graph *graph, const Config *config);
 

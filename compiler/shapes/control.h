@@ -7,7 +7,7 @@
 #ifndef RNNCC_CONTROL_H
 #define RNNCC_CONTROL_H
 
-#include "ir/graph.h"
+#include "ir/op.h"
 
 /* A dimension that the schedule sets: an extent of an If's output, by the branch taken; or of a carried value that
  * grows in a loop. */
@@ -28,7 +28,8 @@ typedef struct Control {
   int64_t most;           /* iterations of any run, at most; MAX_ITERATIONS: nothing bounds them */
   bool conditional;       /* the body may end it */
   const DimSymbol *count; /* of a loop: iterations run */
-  bool *backwards;        /* [n_scanned + n_collected] of Scan */
+  const DimSymbol *of; /* of a loop that goes back over another one: that one's counter, trip - 1 - its own; or NULL */
+  bool *backwards;     /* [n_scanned + n_collected] of Scan */
   int n_growths, growth_capacity;
   Growth *growths;
 } Control;
@@ -45,6 +46,28 @@ bool control_rewrite(Graph *graph, Node *node, void (*infer)(Graph *, Node *));
 Graph *body_instantiate(Graph *graph, const Node *node, AttributeName name);
 /* Infers its nodes; those that are folded go. False after an error. */
 bool body_infer(Graph *body);
+
+/* The iterations that a loop has run, once it has ended. */
+const Dim *loop_count(Graph *graph, const Control *control);
+
+/* The two below make nodes of bodies that are inferred already, and whose inputs stand for `inputs`. */
+
+/* An If of two bodies without inputs but captures. */
+Node *build_if(const Builder *builder, Value *condition, Graph *const bodies[2], int n_inputs, Value *const *inputs);
+
+/* What goes into a Scan: values carried, then those scanned, then captures. */
+typedef struct ScanInputs {
+  int n_carried, n_scanned, n_captures;
+  Value **list;
+  bool *backwards; /* [n_scanned + the outputs collected] */
+} ScanInputs;
+
+/* A Scan that has as many iterations as `loop`, the last one of which was the first: in the body the loop's counter has
+ * the iteration of the loop. */
+Node *build_scan_back(const Builder *builder, const Node *loop, Graph *body, const ScanInputs *inputs);
+
+/* One more output of a loop: this value of its body, of each iteration. */
+Value *loop_collect(Graph *graph, Node *loop, Value *inside);
 
 /* Infers all nodes of a graph whose inputs have types and shapes; some are rewritten or folded. */
 void infer_nodes(Graph *graph);

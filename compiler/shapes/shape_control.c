@@ -307,9 +307,8 @@ static bool refuse_to_collect(const LoopShapes *loop) {
 
 static bool set_loop_outputs(LoopShapes *loop) {
   const Control *control = loop->control;
-  const Dim *count = control->trip;
-  if (!count && control->most == MAX_ITERATIONS && control->n_collected) return refuse_to_collect(loop);
-  if (control->conditional || !count) count = dim_symbol(loop->graph->dims, control->count);
+  const Dim *count = loop_count(loop->graph, control);
+  if (!control->trip && control->most == MAX_ITERATIONS && control->n_collected) return refuse_to_collect(loop);
   set_carried_outputs(loop);
   for (int k = 0; k < control->n_collected; k++)
     if (!set_collected(loop, control->n_carried + k, loop->body->outputs[1 + control->n_carried + k], count))

@@ -6,6 +6,7 @@ corners (0 of Relu), so that differences on both sides of a weight tell its grad
 """
 import numpy
 
+from support.bodies import Body
 from support.model_builder import Model
 
 
@@ -41,6 +42,12 @@ class Builder:
 
     def node(self, op, *inputs, outputs=1, **attributes):
         return self.model.node(op, list(inputs), outputs, **attributes)
+
+    def body(self, build, **inputs):
+        """A body of control flow: `build` gets it and its inputs, and returns its outputs."""
+        body = Body(self.model, **inputs)
+        results = build(body, *body.inputs)
+        return body.output(*([results] if isinstance(results, str) else results))
 
     def loss(self, y, shape):
         """The sum of y's elements, each times a number of its own."""
@@ -277,6 +284,130 @@ def reverse_sequence(b):
 @case((1, 4, 2, 2))
 def blocks(b):
     return b.node("SpaceToDepth", b.node("DepthToSpace", b.weight(1, 4, 2, 2), blocksize=2), blocksize=2)
+
+
+# ---- control flow: of which nothing is known before the run ----
+
+def condition(b, truth):
+    return b.input(numpy.array(truth), "bool")
+
+
+def count(b, number, most=7):
+    """A trip count, and a condition: ONNX's reference runs no turn without one."""
+    given = b.input(numpy.array(number), "i64")
+    return b.node("Min", given, b.model.constant(numpy.array(most))), b.model.constant(numpy.array(True))
+
+
+for truth in (False, True):
+    @case((3, 5), f"branch_{truth}")
+    def branch(b, truth=truth):
+        """Weights that both branches read, that one does, and that it returns as it is."""
+        x, y, z = b.weight(3, 5), b.weight(5), b.weight(3, 5)
+        both = {"then_branch": b.body(lambda e: [e.node("Mul", [e.node("Tanh", [x]), y]), x]),
+                "else_branch": b.body(lambda e: [z, e.node("Mul", [x, x])])}
+        first, second = b.node("If", condition(b, truth), outputs=2, **both)
+        return b.node("Add", first, second)
+
+
+for truth in (False, True):
+    @case((5,), f"branch_of_its_own_length_{truth}")
+    def branch_of_its_own_length(b, truth=truth):
+        x = b.weight(4, 5)
+        both = {"then_branch": b.body(lambda e: e.node("Tanh", [x])),
+                "else_branch": b.body(lambda e: e.node("Concat", [x, e.node("Sin", [x])], axis=0))}
+        return b.node("ReduceMean", b.node("If", condition(b, truth), **both), b.integers([0]), keepdims=0)
+
+
+for turns in (1, 5):
+    @case((3,), f"loop_{turns}")
+    def loop(b, turns=turns):
+        """What is carried and what is collected, also by the turn's number; one that stays, and one that is overwritten.
+        ONNX's reference collects vectors, but joins matrices."""
+        w, k, numbers = b.weight(3, 3, low=-0.7, high=0.7), b.weight(3), b.weight(7)
+
+        def turn(e, i, c, s, t, u):
+            bent = e.node("Tanh", [e.node("Add", [e.node("MatMul", [s, w]), t])])
+            scaled = e.node("Mul", [bent, e.node("Gather", [numbers, i])])
+            return [c, bent, t, e.node("Mul", [bent, k]), e.node("Mul", [scaled, u])]
+
+        carried = [b.weight(3), b.weight(3), b.weight(3)]
+        body = b.body(turn, i="i64", c="bool", s="f32", t="f32", u="f32")
+        s, t, u, all_turns = b.node("Loop", *count(b, turns), *carried, outputs=4, body=body)
+        collected = b.node("ReduceSum", all_turns, b.integers([0]), keepdims=0)
+        return b.node("Sum", s, t, u, collected)
+
+
+@case((3,))
+def loop_that_ends_early(b):
+    """The limit is 9 turns; the condition, of a number that the turns count, allows 4."""
+    w, three = b.weight(3, low=0.3, high=0.9), b.model.constant(numpy.array(3))
+    one = b.model.constant(numpy.array(1))
+
+    def turn(e, i, c, n, s):
+        more = e.node("Add", [n, one])
+        return [e.node("LessOrEqual", [more, three]), more, e.node("Sin", [e.node("Mul", [s, w])]), s]
+
+    body = b.body(turn, i="i64", c="bool", n="i64", s="f32")
+    limit, first = b.model.constant(numpy.array(9)), b.model.constant(numpy.array(0))
+    _, s, before = b.node("Loop", limit, condition(b, True), first, b.weight(3), outputs=3, body=body)
+    return b.node("Add", s, b.node("ReduceSumSquare", before, b.integers([0]), keepdims=0))
+
+
+@case((2, 3))
+def scan(b):
+    """A cell of two states."""
+    w, r = b.weight(4, 3, low=-0.7, high=0.7), b.weight(3, 3, low=-0.7, high=0.7)
+
+    def turn(e, h, c, x, g):
+        new = e.node("Tanh", [e.node("Add", [e.node("MatMul", [x, w]), e.node("MatMul", [h, r])])])
+        cell = e.node("Add", [e.node("Mul", [c, g]), new])
+        return [e.node("Sigmoid", [cell]), cell, e.node("Mul", [cell, h])]
+
+    body = b.body(turn, h="f32", c="f32", x="f32", g="f32")
+    inputs = [b.weight(2, 3), b.weight(2, 3), b.weight(5, 2, 4), b.weight(5, 2, 3)]
+    h, c, steps = b.node("Scan", *inputs, outputs=3, body=body, num_scan_inputs=2)
+    collected = b.node("ReduceSum", b.node("Mul", steps, b.data(5, 1, 1)), b.integers([0]), keepdims=0)
+    return b.node("Sum", h, c, collected)
+
+
+@case((3,))
+def loops_within_loops(b):
+    """A loop whose turns are counted by the outer one's, with a branch in it; each reads weights of all graphs around."""
+    w, k, one, two = b.weight(3), b.weight(3), b.model.constant(numpy.array(1)), b.model.constant(numpy.array(2))
+    zero, (turns, yes) = b.model.constant(numpy.array(0)), count(b, 3)
+    shared = b.node("Sin", w)
+
+    def outer(e, i, c, s):
+        scaled = e.node("Mul", [s, k])
+
+        def inner(d, j, c, t):
+            even = d.node("Equal", [d.node("Mod", [d.node("Add", [i, j]), two]), zero])
+            both = {"then_branch": b.body(lambda f: f.node("Mul", [t, shared])),
+                    "else_branch": b.body(lambda f: f.node("Tanh", [f.node("Add", [t, scaled])]))}
+            return [c, d.node("If", [even], **both), t]
+
+        t, all_turns = e.node("Loop", [e.node("Add", [i, one]), yes, s], 2, body=b.body(inner, j="i64", c="bool", t="f32"))
+        total = e.node("ReduceSum", [all_turns, b.integers([0])], keepdims=0)
+        return [c, e.node("Sin", [e.node("Add", [t, w])]), total]
+
+    body = b.body(outer, i="i64", c="bool", s="f32")
+    s, totals = b.node("Loop", turns, yes, b.weight(3), outputs=2, body=body)
+    return b.node("Add", s, b.node("ReduceMean", totals, b.integers([0]), keepdims=0))
+
+
+@case((2, 3))
+def loop_over_rows(b):
+    """Each turn reads a row of a weight, by the turn's number, and as many elements as it finds."""
+    rows = b.weight(4, 2, 3)
+
+    def turn(e, i, c, s):
+        row = e.node("Gather", [rows, i])
+        flat = e.node("Reshape", [row, b.integers([-1])])
+        places = e.node("Squeeze", [e.node("NonZero", [e.node("Greater", [flat, b.number(0)])]), b.integers([0])])
+        positive = e.node("ReduceMean", [e.node("Gather", [flat, places])], keepdims=0)
+        return [c, e.node("Add", [e.node("Sin", [e.node("Mul", [s, row])]), positive])]
+
+    return b.node("Loop", *count(b, 4, most=4), b.weight(2, 3), body=b.body(turn, i="i64", c="bool", s="f32"))
 
 
 # ---- windows ----

@@ -55,55 +55,6 @@ def of_a_bound():
     return model
 
 
-def of_a_body():
-    model = Model()
-    x = weighed(model, 2, 3)
-    body = Body(model, i="i64", c="bool", y="f32")
-    body.output(body.inputs[1], body.node("Add", [body.inputs[2], "w"]))
-    trip, start = model.constant(numpy.array(30)), model.constant(numpy.zeros((2, 3), numpy.float32))
-    model.output(model.node("Loop", [trip, None, start], body=body), model.node("ReduceSum", [x], keepdims=0))
-    return model
-
-
-def branches(model, reads):
-    """What one branch makes of a value, and the other."""
-    bodies = [Body(model), Body(model)]
-    for body, op in zip(bodies, ("Neg", "Tanh")):
-        body.output(body.node(op, [reads]))
-    return model.node("If", [model.input("c", "bool", [])], then_branch=bodies[0], else_branch=bodies[1])
-
-
-def of_branches():
-    model = Model()
-    model.output(model.node("ReduceSum", [branches(model, weighed(model, 2, 3))], keepdims=0))
-    return model
-
-
-def of_a_weight_that_only_branches_read():
-    """What goes into the If depends on no weight."""
-    model = Model()
-    model.constant(numpy.ones((2, 3), numpy.float32), "w")
-    x = model.node("Mul", [model.input("x", "f32", [2, 3]), model.constant(numpy.ones((2, 3), numpy.float32), "v")])
-    model.output(model.node("ReduceSum", [model.node("Add", [x, branches(model, "w")])], keepdims=0))
-    return model
-
-
-def of_a_weight_in_branches():
-    model = Model()
-    x = weighed(model, 2, 3)
-    model.output(model.node("ReduceSum", [model.node("Add", [x, branches(model, "w")])], keepdims=0))
-    return model
-
-
-def through_a_loop():
-    model = Model()
-    body = Body(model, i="i64", c="bool", y="f32")
-    body.output(body.inputs[1], body.node("Tanh", [body.inputs[2]]))
-    y = model.node("Loop", [model.input("turns", "i64", []), None, weighed(model, 2, 3)], body=body)
-    model.output(model.node("ReduceSum", [y], keepdims=0))
-    return model
-
-
 def through_an_unrolled_loop():
     model = Model()
     body = Body(model, i="i64", c="bool", y="f32")
@@ -134,11 +85,6 @@ def of_an_empty_part():
 
 @pytest.mark.parametrize("model, words", [
     (of_halves, "`n2`, Cast, has no gradient for elements of f16"), (of_a_bound, "`n2`, Clip, has no gradient for input 2"),
-    (of_a_body, "a body of `n1`, Loop, reads the weight `w`, and would not see it change"),
-    (of_branches, "`n1`, If, has no gradient, and the loss depends on it"),
-    (of_a_weight_in_branches, "a body of `n1`, If, reads the weight `w`, and would not see it change"),
-    (of_a_weight_that_only_branches_read, "a body of `n1`, If, reads the weight `w`, and would not see it change"),
-    (through_a_loop, "`n1`, Loop, has no gradient, and the loss depends on it"),
     (of_an_empty_part, "may be 0 long")])
 def test_what_would_be_wrong_without_a_word_is_refused(rnncc, tmp_path, model, words):
     status, said = refused(rnncc, tmp_path, model())

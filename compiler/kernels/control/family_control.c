@@ -148,6 +148,14 @@ static void set_condition(Program *program, const Node *node, Graph *body) {
   program_break_unless(program, node, body->inputs[1]);
 }
 
+/* The iteration that the loop which this one goes back over had then. */
+static void lower_iteration_of(Program *program, const Node *node) {
+  DimTable *dims = program->graph->dims;
+  const Control *control = node->control;
+  const Dim *rest = dim_sub(dims, control->trip, dim_symbol(dims, control->counter));
+  program_set_dim(program, node, control->of, dim_sub(dims, rest, dim_const(dims, 1)));
+}
+
 /* What an iteration leaves. Iterations are counted apart: of a loop of at most one, its number is a constant. */
 static void lower_next(Program *program, const Node *node) {
   DimTable *dims = program->graph->dims;
@@ -179,6 +187,7 @@ static void lower_loop(Program *program, Node *node) {
   Graph *body = body_of(node, ATTR_body);
   lower_start(program, node);
   program_loop(program, node, control->counter, control->trip, control->trip ? NULL : node->inputs[0]);
+  if (control->of) lower_iteration_of(program, node);
   program_take(program, body);
   set_loop_views(program->graph, node, body);
   set_condition(program, node, body);

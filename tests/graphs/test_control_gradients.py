@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: MIT
+"""Gradients through If, Loop and Scan that stay: of run-time lengths, directions, axes and draws, of weights that only
+bodies read. Of each operator within them: test_gradients.py, whose differences are ONNX's reference's; here NumPy's, as
+that one scans along first axes alone, and forwards."""
+import json
+
+import numpy
+import pytest
+
+from support.bodies import Body
+from support.model_builder import Model
+from support.module import rnncc as package
+
+STEP = 2.0**-20  # as in test_gradients.py
+ERROR = 2.0**-17  # of the largest gradient of a weight: some 100 roundings in f32
+
+
+def body_of(model, build, **inputs):
+    body = Body(model, **inputs)
+    results = build(body, *body.inputs)
+    return body.output(*([results] if isinstance(results, str) else results))
+
+
+def weight(model, name, array):
+    return model.constant(numpy.asarray(array, numpy.float32), name)
+
+
+def total(model, *values):
+    sums = [model.node("ReduceSum", [value], keepdims=0) for value in values]
+    model.output(sums[0] if len(sums) == 1 else model.node("Sum", sums, ["loss"]))
+    return model
+
+
+def trainer_of(module, threads=1):
+    return package.load(module, threads=threads, share_all=True).trainer()
+
+
+def gradients_of(trainer, feeds):
+    loss = trainer.run(feeds)
+    trainer.backward()
+    return loss, trainer.gradients()
+
+
+# ---- a cell, scanned along any axis in either direction, of any length ----
+
+B, I, H = 3, 4, 5
+
+
+def scanned_cell(axis, backwards):
+    """h = tanh(x W + h R), and a second state that counts in integers; losses of the last h, and of all."""
+    rng = numpy.random.default_rng(1)
+    model = Model("cell")
+    T = model.dim("T", 1, 5, 12)
+    x = model.input("x", "f32", [T, B, I] if axis == 0 else [B, T, I] if axis == 1 else [B, I, T])
+    w, r, h0 = (weight(model, name, rng.uniform(-0.7, 0.7, shape)) for name, shape in
+                {"W": (I, H), "R": (H, H), "h0": (B, H)}.items())
+    one = model.constant(numpy.array(1))
+
+    def step(body, h, n, x):
+        new = body.node("Tanh", [body.node("Add", [body.node("MatMul", [x, w]), body.node("MatMul", [h, r])])])
+        count = body.node("Add", [n, one])
+        return [new, count, body.node("Mul", [new, body.node("Cast", [count], to="f32")])]
+
+    body = body_of(model, step, h="f32", n="i64", x="f32")
+    last, _, steps = model.node("Scan", [h0, model.constant(numpy.array(0)), x], 3, body=body, num_scan_inputs=1,
+                                scan_input_axes=[axis], scan_input_directions=[backwards],
+                                scan_output_axes=[axis and 1], scan_output_directions=[1 - backwards])
+    scale = model.input("scale", "f32", [T, 1, 1] if axis == 0 else [1, T, 1])
+    return total(model, last, model.node("Mul", [steps, scale]))
+
+
+def loss_of_cell(weights, x, scale, axis, backwards):
+    x, scale = numpy.moveaxis(x, axis, 0), scale.reshape(-1)
+    h, losses, steps = weights["h0"], [], len(x)
+    for t in range(steps):
+        h = numpy.tanh((x[::-1] if backwards else x)[t] @ weights["W"] + h @ weights["R"])
+        losses.append((t + 1) * h.sum())
+    return h.sum() + (numpy.array(losses if backwards else losses[::-1]) * scale).sum()
+
+
+def differences(loss, weights):
+    """Of each element of each weight, in double precision."""
+    result = {}
+    for name, array in weights.items():
+        result[name] = numpy.zeros(array.shape)
+        for place in numpy.ndindex(*array.shape):
+            sides = []
+            for sign in (1, -1):
+                moved = {key: it.astype(float) for key, it in weights.items()}
+                moved[name][place] += sign * STEP
+                sides.append(loss(moved))
+            result[name][place] = (sides[0] - sides[1]) / (2 * STEP)
+    return result
+
+
+@pytest.mark.parametrize("axis, backwards", [(0, 0), (0, 1), (1, 1), (-1, 0)])
+def test_gradients_of_a_cell_are_differences_at_every_length(compile, tmp_path, axis, backwards):
+    module = compile(scanned_cell(axis, backwards).write(tmp_path), "--train")
+    trainers, rng = [trainer_of(module, threads) for threads in (1, 4)], numpy.random.default_rng(2)
+    for steps in (1, 12, 5):
+        shape = [B, I]
+        shape.insert(axis % 3, steps)
+        x, scale = rng.uniform(-1, 1, shape).astype(numpy.float32), rng.uniform(-1, 1, steps).astype(numpy.float32)
+        feeds = {"x": x, "scale": scale.reshape((-1, 1, 1) if axis == 0 else (1, -1, 1))}
+        found = [gradients_of(trainer, feeds)[1] for trainer in trainers]
+        due = differences(lambda moved: loss_of_cell(moved, x.astype(float), scale.astype(float), axis, backwards),
+                          trainers[0].weights())
+        for name, array in due.items():
+            assert numpy.abs(found[0][name] - array).max() < ERROR * max(1, numpy.abs(array).max()), (steps, name)
+            assert found[0][name].tobytes() == found[1][name].tobytes()
+
+
+def test_steps_of_an_optimiser_change_what_bodies_read(compile, tmp_path):
+    """The loss falls, and is the same on any number of threads."""
+    module, seen = compile(scanned_cell(0, 0).write(tmp_path), "--train"), []
+    rng = numpy.random.default_rng(3)
+    feeds = {"x": rng.uniform(-1, 1, (9, B, I)).astype(numpy.float32), "scale": numpy.ones((9, 1, 1), numpy.float32)}
+    for threads in (1, 4):
+        trainer, losses = trainer_of(module, threads), []
+        for _ in range(5):
+            losses.append(float(gradients_of(trainer, feeds)[0]["loss"]))
+            trainer.step("adam", 0.05)
+        seen.append((losses, {name: array.tobytes() for name, array in trainer.weights().items()}))
+    assert seen[0] == seen[1] and all(a > b for a, b in zip(seen[0][0], seen[0][0][1:]))
+
+
+# ---- weights that only bodies read ----
+
+def in_a_loop():
+    """30 w + x, and a weight that the loop begins with."""
+    model = Model()
+    x = model.input("x", "f32", [2, 3])
+    weight(model, "w", numpy.ones((2, 3)))
+    body = body_of(model, lambda b, i, c, y: [c, b.node("Add", [y, "w"])], i="i64", c="bool", y="f32")
+    start = weight(model, "start", numpy.zeros((2, 3)))
+    return total(model, x, model.node("Loop", [model.constant(numpy.array(30)), None, start], body=body))
+
+
+def test_a_weight_that_only_a_loop_reads_is_trained(compile, tmp_path):
+    trainer = trainer_of(compile(in_a_loop().write(tmp_path), "--train"))
+    assert set(trainer.names) == {"w", "start"}
+    for rate, due in ((0.1, 180), (0.5, 180 - 6 * (30 * 30 * 0.1 + 0.1))):
+        loss, gradients = gradients_of(trainer, {"x": numpy.zeros((2, 3), numpy.float32)})
+        assert abs(loss["loss"] - due) < 1e-3
+        assert (gradients["w"] == 30).all() and (gradients["start"] == 1).all()
+        trainer.step("sgd", rate)
+
+
+def in_branches():
+    """One weight that both read, also within a branch of a branch, and one that only one does."""
+    model = Model()
+    model.input("c", "bool", [])
+    weight(model, "w", numpy.full((2, 3), 0.5))
+    weight(model, "v", numpy.full(3, 2))
+    inner = {name: body_of(model, lambda b, op=op: b.node(op, ["w"])) for name, op in
+             (("then_branch", "Tanh"), ("else_branch", "Neg"))}
+    outer = {"then_branch": body_of(model, lambda b: b.node("Mul", [b.node("If", ["c"], **inner), "v"])),
+             "else_branch": body_of(model, lambda b: b.node("Exp", ["w"]))}
+    return total(model, model.node("If", ["c"], **outer))
+
+
+def test_a_branch_that_is_not_taken_hands_back_zeros(compile, tmp_path):
+    trainer = trainer_of(compile(in_branches().write(tmp_path), "--train"))
+    _, gradients = gradients_of(trainer, {"c": numpy.array(True)})
+    assert numpy.allclose(gradients["w"], 2 * (1 - numpy.tanh(0.5)**2), rtol=1e-6)
+    assert numpy.allclose(gradients["v"], 2 * numpy.tanh(0.5), rtol=1e-6)
+    _, gradients = gradients_of(trainer, {"c": numpy.array(False)})
+    assert numpy.allclose(gradients["w"], numpy.exp(0.5), rtol=1e-6) and (gradients["v"] == 0).all()
+
+
+def test_bodies_own_weights_of_one_name_are_two(compile, tmp_path):
+    """Each body declares a `w`."""
+    model = Model()
+    x = model.input("x", "f32", [2])
+    both = {name: body_of(model, lambda b: b.node("Mul", [x, "w"])) for name in ("then_branch", "else_branch")}
+    total(model, model.node("If", [model.input("c", "bool", [])], **both))
+    path = model.write(tmp_path)
+    text = json.loads(path.read_text())
+    for number, name in enumerate(both):
+        text["nodes"][0]["attributes"][name]["constants"] = {"w": {"dtype": "f32", "shape": [2], "data": [number, 5]}}
+    path.write_text(json.dumps(text))
+    trainer = trainer_of(compile(path, "--train"))
+    assert set(trainer.names) == {"w", "w_"}
+    _, gradients = gradients_of(trainer, {"x": numpy.array([2, 3], numpy.float32), "c": numpy.array(False)})
+    zero, other = sorted(trainer.names, key=lambda name: trainer.weights()[name][0])
+    assert (gradients[zero] == 0).all() and (gradients[other] == [2, 3]).all()
+
+
+def test_a_loop_may_have_no_turn(compile, tmp_path):
+    model = Model()
+    w = weight(model, "w", numpy.ones(3))
+    body = body_of(model, lambda b, i, c, y: [c, b.node("Sin", [b.node("Mul", [y, w])])], i="i64", c="bool", y="f32")
+    most = model.node("Min", [model.input("turns", "i64", []), model.constant(numpy.array(20))])
+    total(model, model.node("Loop", [most, None, weight(model, "start", numpy.full(3, 2))], body=body))
+    trainer = trainer_of(compile(model.write(tmp_path), "--train"))
+    _, gradients = gradients_of(trainer, {"turns": numpy.array(0)})
+    assert (gradients["w"] == 0).all() and (gradients["start"] == 1).all()
+    _, gradients = gradients_of(trainer, {"turns": numpy.array(1)})
+    assert numpy.allclose(gradients["w"], 2 * numpy.cos(2), rtol=1e-6)
+    assert numpy.allclose(gradients["start"], numpy.cos(2), rtol=1e-6)
+
+
+def test_gradients_of_inputs_go_through_loops(compile, tmp_path):
+    """With the loss outside of the module; the condition ends the loop."""
+    model = Model()
+    x, x2 = model.input("x", "f32", [4]), weight(model, "scale", numpy.full(4, 2))
+    limit = model.constant(numpy.array(3))
+
+    def step(b, i, c, y):
+        return [b.node("Less", [i, limit]), b.node("Mul", [y, x2])]
+
+    body = body_of(model, step, i="i64", c="bool", y="f32")
+    model.output(model.node("Loop", [None, model.constant(numpy.array(True)), x], ["y"], body=body))
+    trainer = trainer_of(compile(model.write(tmp_path), "--train", "--outer-loss"))
+    x = numpy.arange(4, dtype=numpy.float32)
+    assert (trainer(x) == 16 * x).all()
+    found = trainer.backward_from({"y": numpy.ones(4, numpy.float32)})
+    assert (found["x"] == 16).all() and (trainer.gradients()["scale"] == 32 * x).all()
+
+
+# ---- draws ----
+
+@pytest.mark.parametrize("op", ["Loop", "Scan"])
+def test_what_a_turn_drops_its_gradient_drops(compile, tmp_path, op):
+    """The sum of what all turns keep of w is w's gradient, as w is 1; each turn and run drops other elements."""
+    model = Model()
+    w, ratio = weight(model, "w", numpy.ones(40)), model.constant(numpy.float32(0.5), "ratio")
+    start, feeds = model.constant(numpy.zeros(40, numpy.float32), "start"), {"ones": numpy.ones((20, 1), numpy.float32)}
+    ones = model.input("ones", "f32", [20, 1])
+
+    def turn(b, s, one):
+        kept = b.node("Dropout", [b.node("Mul", [w, one]), ratio])
+        return [b.node("Add", [s, kept]), b.node("Identity", [kept])]
+
+    if op == "Scan":
+        last, all_turns = model.node(op, [start, ones], 2, body=body_of(model, turn, s="f32", one="f32"), num_scan_inputs=1)
+    else:
+        body = body_of(model, lambda b, i, c, s: [c, *turn(b, s, b.node("Gather", [ones, i]))], i="i64", c="bool", s="f32")
+        turns = model.node("Min", [model.input("turns", "i64", []), model.constant(numpy.array(20))])
+        last, all_turns = model.node(op, [turns, None, start], 2, body=body)
+        feeds["turns"] = numpy.array(20)
+    model.output(model.node("ReduceSum", [last], ["loss"], keepdims=0), model.node("Identity", [all_turns], ["turned"]))
+    trainer = trainer_of(compile(model.write(tmp_path), "--train=w"))
+    seen = []
+    for _ in range(2):
+        results, gradients = gradients_of(trainer, feeds)
+        assert (gradients["w"] == results["turned"].sum(0)).all()
+        seen += [turn.tobytes() for turn in results["turned"]]
+    assert len(set(seen)) == 40
+
+
+# ---- what is not finite ----
+
+def test_a_branch_that_is_not_taken_gives_no_nan(compile, tmp_path):
+    """log(0) in the other branch, of each turn."""
+    model = Model()
+    w, x = weight(model, "w", numpy.ones(2)), model.input("x", "f32", [3, 2])
+    zero = model.constant(numpy.float32(0))
+
+    def turn(b, s, x):
+        positive = b.node("Greater", [b.node("ReduceSum", [x], keepdims=0), zero])
+        both = {"then_branch": body_of(model, lambda e: e.node("Log", [e.node("Mul", [x, w])])),
+                "else_branch": body_of(model, lambda e: e.node("Mul", [w, w]))}
+        return b.node("Add", [s, b.node("If", [positive], **both)])
+
+    start = model.constant(numpy.zeros(2, numpy.float32), "start")
+    total(model, model.node("Scan", [start, x], body=body_of(model, turn, s="f32", x="f32"), num_scan_inputs=1))
+    trainer = trainer_of(compile(model.write(tmp_path), "--train=w"))
+    _, gradients = gradients_of(trainer, {"x": numpy.array([[1, 2], [0, 0], [3, 3]], numpy.float32)})
+    assert (gradients["w"] == 4).all()  # 1 / w, 2 w, 1 / w
+    _, gradients = gradients_of(trainer, {"x": numpy.array([[1, 2], [0, numpy.nan], [1, 1]], numpy.float32)})
+    assert (gradients["w"] == 4).all()  # NaN is not above 0
+    gradients_of(trainer, {"x": numpy.array([[1, 2], [3, numpy.inf], [1, 1]], numpy.float32)})
+    with pytest.raises(package.DataError, match="gradient of 'w' has a number that is not finite"):
+        trainer.step("sgd", 0.1)
+    assert (trainer.weights()["w"] == 1).all()
+
+
+# ---- what is refused ----
+
+def looped(model, step, trip, *carried, condition=None, **types):
+    body = body_of(model, step, i="i64", c="bool", **types)
+    return model.node("Loop", [trip, condition, *carried], len(carried), body=body)
+
+
+def growing():
+    model = Model()
+    turns = model.node("Min", [model.input("turns", "i64", []), model.constant(numpy.array(9))])
+    step = lambda b, i, c, y: [c, b.node("Concat", [y, y[:0] or "w"], axis=0)]
+    weight(model, "w", numpy.ones((1, 3)))
+    return total(model, looped(model, step, turns, weight(model, "start", numpy.ones((1, 3))), y="f32"))
+
+
+def without_a_bound():
+    model = Model()
+    weight(model, "w", numpy.ones(3))
+    step = lambda b, i, c, y: [c, b.node("Mul", [y, "w"])]
+    return total(model, looped(model, step, model.input("turns", "i64", []), weight(model, "start", numpy.ones(3)), y="f32"))
+
+
+def operators_within():
+    """One in a branch of a loop, one in the loop, one outside; one that the loss does not depend on."""
+    model = Model()
+    w = weight(model, "w", numpy.eye(3))
+    both = {name: body_of(model, lambda b, op=op: b.node(op, [w])) for name, op in
+            (("then_branch", "LpNormalization"), ("else_branch", "Neg"))}
+
+    def step(b, i, c, y, z):
+        product = b.node("Mul", [y, b.node("If", [c], **both)])
+        return [c, b.node("Mul", [product, b.node("Det", [w])]), b.node("Det", [product])]
+
+    most = model.node("Min", [model.input("turns", "i64", []), model.constant(numpy.array(9))])
+    start = weight(model, "start", numpy.eye(3))
+    y, _ = looped(model, step, most, start, model.constant(numpy.float32(1)), y="f32", z="f32")
+    return total(model, model.node("LpNormalization", [y]))
+
+
+def of_doubles():
+    model = Model()
+    w = weight(model, "w", numpy.ones(3))
+    step = lambda b, i, c, y: [c, b.node("Add", [y, b.node("Cast", [w], to="f64")])]
+    start = model.constant(numpy.zeros(3))
+    most = model.node("Min", [model.input("turns", "i64", []), model.constant(numpy.array(9))])
+    return total(model, model.node("Cast", [looped(model, step, most, start, y="f64")], to="f32"))
+
+
+def with_statistics():
+    model = Model()
+    w, x = weight(model, "w", numpy.ones(3)), model.input("x", "f32", [4, 2, 3])
+    statistics = [weight(model, name, numpy.ones(3)) for name in ("mean", "variance")]
+
+    def step(b, s, x):
+        normal, _, _ = b.node("BatchNormalization", [x, w, w, *statistics], 3, training_mode=1)
+        return b.node("Add", [s, normal])
+
+    start = model.constant(numpy.zeros((2, 3), numpy.float32), "start")
+    return total(model, model.node("Scan", [start, x], body=body_of(model, step, s="f32", x="f32"), num_scan_inputs=1))
+
+
+@pytest.mark.parametrize("model, words", [
+    (growing, ["`n1`, Loop, has no gradient for a carried value that grows"]),
+    (without_a_bound, ["`n0`, Loop, has no gradient for iterations that nothing bounds"]),
+    (operators_within, ["LpNormalization, has no gradient", "Det, has no gradient", "`n2`, LpNormalization, has no"]),
+    (of_doubles, ["has no gradient for elements of f64"]),
+    (with_statistics, ["`mean` is a running statistic of a node in a body", "`variance` is a running"])])
+def test_what_has_no_gradient_is_named_with_its_reason(rnncc, tmp_path, model, words):
+    done = rnncc(model().write(tmp_path), "--train", "-o", tmp_path / "step.so")
+    assert done.returncode == 3 and all(it in done.stderr for it in words), done.stderr
+    assert not (tmp_path / "step.so").exists()
