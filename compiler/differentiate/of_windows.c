@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Gradients of convolution and pooling. The input's is a convolution of the result's, or with strides a transposed one.
- * The weights' has a kernel of its own.
+ * Gradients of convolution and pooling. The input's is a convolution of the result's; with strides one for each place
+ * modulo these, and with strides and dilations a transposed one. The weights' has a kernel of its own.
  */
 #include "differentiate/rule.h"
 #include "ir/op.h"
@@ -64,29 +64,130 @@ static Value *turned_weights(const Formula *f, Value *weights, int64_t groups) {
   return build_op(f, OP_Slice, 5, inputs, 1, 0, NULL)->outputs[0];
 }
 
-/* Sets the pads of the convolution that goes back. False: with strides it is none, or a pad is negative. */
-static bool find_pads_back(const Window *w, int64_t *pads) {
-  if (is_strided(w)) return false;
-  for (int i = 0; i < w->n_spatial; i++) {
-    int64_t reach = w->dilation[i] * (w->kernel[i] - 1);
-    pads[i] = reach - dim_value(w->pad_begin[i]);
-    pads[w->n_spatial + i] = reach - dim_value(w->pad_end[i]);
-    if (pads[i] < 0 || pads[w->n_spatial + i] < 0) return false;
-  }
-  return true;
+/* Along one axis, of x's places that are equal modulo the stride: the taps of the window that reach them, and the pads
+ * by which a convolution of d by these alone finds them. */
+typedef struct Phase {
+  int64_t first, taps; /* first, first + stride, ... */
+  const Dim *before, *after;
+} Phase;
+
+/* Places of a phase, the last one perhaps beyond x. */
+static const Dim *places_of_phase(DimTable *dims, const Window *w, const Value *x, int axis) {
+  return dim_ceil_div(dims, x->shape[2 + axis], dim_const(dims, w->stride[axis]));
 }
 
-/* Without strides it is a convolution of d, by the weights turned around. */
-static Value *input_gradient(const Gradient *g, const Window *w, Value *d) {
+static Phase phase_of(DimTable *dims, const Window *w, const Value *x, int axis, int64_t phase) {
+  int64_t stride = w->stride[axis], at = phase + dim_value(w->pad_begin[axis]), first = at % stride;
+  int64_t taps = first < w->kernel[axis] ? (w->kernel[axis] - first + stride - 1) / stride : 0;
+  int64_t reach = w->dilation[axis] * (taps - 1), shift = at / stride;
+  const Dim *more = dim_sub(dims, places_of_phase(dims, w, x, axis), w->out[axis]);
+  const Dim *after = stride == 1 ? dim_sub(dims, dim_const(dims, reach), w->pad_end[axis])
+                                 : dim_add(dims, more, dim_const(dims, shift));
+  return (Phase){.first = first, .taps = taps, .before = dim_const(dims, reach - shift), .after = after};
+}
+
+/* The taps of all axes' phases. */
+static Value *weights_of_phases(const Formula *f, const Window *w, Value *weights, const Phase *phases) {
+  DimTable *dims = f->graph->dims;
+  const Dim *starts[MAX_SPATIAL], *ends[MAX_SPATIAL];
+  int64_t axes[MAX_SPATIAL];
+  int n = w->n_spatial;
+  for (int i = 0; i < n; i++) {
+    axes[i] = 2 + i;
+    starts[i] = dim_const(dims, phases[i].first);
+    ends[i] = dim_const(dims, w->kernel[i]);
+  }
+  if (!is_strided(w)) return weights;
+  Value *const inputs[] = {weights, extents(f, n, starts), extents(f, n, ends), integers(f, n, axes),
+                           integers(f, n, w->stride)};
+  return build_op(f, OP_Slice, 5, inputs, 1, 0, NULL)->outputs[0];
+}
+
+static bool is_pad(const Dim *dim) { return dim_is_const(dim) && dim_value(dim) >= 0; }
+
+/* d with the phases' pads; those that a convolution can make itself are left to it, in `pads`. */
+static Value *with_phases_pads(const Formula *f, const Window *w, Value *d, const Phase *phases, int64_t *pads) {
+  DimTable *dims = f->graph->dims;
+  const Dim *zero = dim_const(dims, 0), *around[2 * MAX_RANK];
+  bool any = false;
+  for (int k = 0; k < 2 * d->rank; k++) around[k] = zero;
+  for (int i = 0; i < w->n_spatial; i++) {
+    const Dim *before = phases[i].before, *after = phases[i].after;
+    pads[i] = is_pad(before) ? dim_value(before) : 0;
+    pads[w->n_spatial + i] = is_pad(after) ? dim_value(after) : 0;
+    if (!is_pad(before)) around[2 + i] = before;
+    if (!is_pad(after)) around[d->rank + 2 + i] = after;
+    any |= !is_pad(before) || !is_pad(after);
+  }
+  return any ? apply2(f, OP_Pad, d, extents(f, 2 * d->rank, around)) : d;
+}
+
+/* The gradient at the places of a phase of each axis, by a convolution of d by its taps turned around. */
+static Value *at_phases(const Gradient *g, const Window *w, Value *d, const int64_t *which) {
   const Formula *f = g->f;
-  Arena *arena = f->graph->arena;
-  int64_t group = node_int(g->node, ATTR_group), pads[2 * MAX_SPATIAL];
   Value *x = g->node->inputs[0], *weights = g->node->inputs[1];
-  if (!find_pads_back(w, pads)) return through_windows(g, w, d, weights, group, x);
-  const Attribute attributes[] = {attribute_ints(arena, ATTR_dilations, w->n_spatial, w->dilation),
-                                  attribute_ints(arena, ATTR_pads, 2 * w->n_spatial, pads),
+  Phase phases[MAX_SPATIAL];
+  const Dim *shape[MAX_RANK] = {x->shape[0], x->shape[1]};
+  int64_t group = node_int(g->node, ATTR_group), pads[2 * MAX_SPATIAL];
+  bool none = false;
+  for (int i = 0; i < w->n_spatial; i++) {
+    phases[i] = phase_of(f->graph->dims, w, x, i, which[i]);
+    shape[2 + i] = places_of_phase(f->graph->dims, w, x, i);
+    none |= !phases[i].taps;
+  }
+  if (none) return spread_to_shape(f, number(f, x, 0), x->rank, shape);
+  Value *turned = turned_weights(f, weights_of_phases(f, w, weights, phases), group);
+  d = with_phases_pads(f, w, d, phases, pads);
+  const Attribute attributes[] = {attribute_ints(f->graph->arena, ATTR_dilations, w->n_spatial, w->dilation),
+                                  attribute_ints(f->graph->arena, ATTR_pads, 2 * w->n_spatial, pads),
                                   attribute_int(ATTR_group, group)};
-  return build_op(f, OP_Conv, 2, (Value *const[]){d, turned_weights(f, weights, group)}, 1, 3, attributes)->outputs[0];
+  return build_op(f, OP_Conv, 2, (Value *const[]){d, turned}, 1, 3, attributes)->outputs[0];
+}
+
+/* All phases of the axes from `axis` on, in turns along each; those of the axes before are in `which`. */
+static Value *all_phases(const Gradient *g, const Window *w, Value *d, int axis, int64_t *which) {
+  const Formula *f = g->f;
+  if (axis == w->n_spatial) return at_phases(g, w, d, which);
+  int64_t stride = w->stride[axis];
+  Value **parts = ARENA_ARRAY(f->graph->arena, Value *, stride);
+  for (which[axis] = 0; which[axis] < stride; which[axis]++) parts[which[axis]] = all_phases(g, w, d, axis + 1, which);
+  if (stride == 1) return parts[0];
+  const Dim *shape[MAX_RANK];
+  int rank = parts[0]->rank;
+  for (int k = 0; k < rank; k++) shape[k] = parts[0]->shape[k];
+  shape[2 + axis] = dim_mul(f->graph->dims, shape[2 + axis], dim_const(f->graph->dims, stride));
+  for (int64_t p = 0; p < stride; p++) parts[p] = with_axis(f, parts[p], 3 + axis);
+  return in_shape(f, build_concat(f, (int)stride, parts, 3 + axis), rank, shape);
+}
+
+/* Cut to x's extents. */
+static Value *cut_to(const Formula *f, Value *d, const Value *x) {
+  const Dim *pads[2 * MAX_RANK];
+  if (has_shape(d, x->rank, x->shape)) return d;
+  for (int axis = 0; axis < x->rank; axis++) {
+    pads[axis] = dim_const(f->graph->dims, 0);
+    pads[x->rank + axis] = dim_sub(f->graph->dims, x->shape[axis], d->shape[axis]);
+  }
+  return apply2(f, OP_Pad, d, extents(f, 2 * x->rank, pads));
+}
+
+/* A convolution for each phase: of larger strides there would be too many. */
+enum { MAX_PHASES = 16 };
+
+static bool has_phases(const Window *w) {
+  int64_t phases = 1;
+  for (int i = 0; i < w->n_spatial; i++) {
+    if (w->stride[i] > 1 && w->dilation[i] > 1) return false;
+    phases = w->stride[i] > MAX_PHASES ? MAX_PHASES + 1 : phases * w->stride[i];
+  }
+  return phases <= MAX_PHASES;
+}
+
+static Value *input_gradient(const Gradient *g, const Window *w, Value *d) {
+  Value *x = g->node->inputs[0];
+  int64_t which[MAX_SPATIAL];
+  if (has_phases(w)) return cut_to(g->f, all_phases(g, w, d, 0, which), x);
+  return through_windows(g, w, d, g->node->inputs[1], node_int(g->node, ATTR_group), x);
 }
 
 /* ---- the weights' ---- */

@@ -33,15 +33,10 @@ static void rename_result(Graph *graph, int first_node, Value *result, Value *ta
   graph_set_output(result->producer, result->producer_output, target);
 }
 
-/* A weight that may be trained is no other value's constant. */
-static bool stays_weight(const Graph *graph, const Value *value) {
-  return value->is_weight && graph->config && graph->config->training.wanted;
-}
-
-/* Makes `target` the result of the expansion. */
+/* Makes `target` the result of the expansion. A weight that may be trained is no other value's constant. */
 static void settle(const Formula *f, int first_node, Value *result, Value *target) {
   target->producer = NULL;
-  if (result->data && !stays_weight(f->graph, result)) {
+  if (result->data && !value_may_be_trained(f->graph, result)) {
     target->data = result->data;
     return;
   }

@@ -118,6 +118,18 @@ def test_a_weight_that_an_operator_hands_on_as_it_is_is_trained(compile, tmp_pat
     assert (trainer.gradients()["w"] == [2, 3]).all()
 
 
+def test_a_weight_that_is_not_trained_is_a_constant_of_what_hands_it_on(rnncc, tmp_path):
+    model = Model()
+    x = model.input("x", "f32", [2])
+    constants = [model.constant(numpy.ones(2, numpy.float32), name) for name in ("w", "fixed")]
+    w, fixed = (model.node("CastLike", [constant, x]) for constant in constants)
+    model.output(model.node("ReduceSum", [model.node("Mul", [model.node("Mul", [w, x]), fixed])], keepdims=0))
+    path = model.write(tmp_path)
+    copies = {trained: rnncc(path, trained, "--dump-after=decompose", "-o", tmp_path / "it.so").stderr.count("Identity")
+              for trained in ("--train", "--train=w")}
+    assert copies == {"--train": 2, "--train=w": 1}
+
+
 def test_a_power_of_nothing_has_no_slope(compile, tmp_path):
     model = Model()
     w = model.constant(numpy.array([0, 2], numpy.float32), "w")

@@ -119,21 +119,23 @@ def cnn_32(net):
     return classified(net, x, 64, 10, 32), loss
 
 
-@case("strided and depthwise, batch 16: 3x3/2 convolution 16 to 32, depthwise 3x3, 1x1 32 to 64",
-      products_of(16, (16, 32, 9, 256), (1, 32, 9, 256), (32, 64, 1, 256)))
+@case("strided and depthwise, batch 16: 3x3 convolution 3 to 32, 3x3/2 32 to 64, depthwise 3x3, 1x1 64 to 128",
+      products_of(16, (3, 32, 9, 1024), (32, 64, 9, 256), (1, 64, 9, 256), (64, 128, 1, 256)))
 def cnn_strided(net):
     import torch
     functional = torch.nn.functional
-    x = net.call("Relu", convolution(net, images(net, 16, 16, 32, 32), 16, 32, strides=[2, 2]))
-    x = net.call("Relu", convolution(net, x, 32, 32, group=32))
-    x = net.call("Relu", convolution(net, x, 32, 64, size=1))
+    x = net.call("Relu", convolution(net, images(net, 16, 3, 32, 32), 3, 32))
+    x = net.call("Relu", convolution(net, x, 32, 64, strides=[2, 2]))
+    x = net.call("Relu", convolution(net, x, 64, 64, group=64))
+    x = net.call("Relu", convolution(net, x, 64, 128, size=1))
     pictures = torch.from_numpy(net.images)
 
-    def loss(labels, w0, b0, w1, b1, w2, b2, w3, b3):
-        x = torch.relu(functional.conv2d(pictures, w0, b0, stride=2, padding=1))
-        x = torch.relu(functional.conv2d(x, w1, b1, padding=1, groups=32))
-        return torch_classified(torch.relu(functional.conv2d(x, w2, b2)), w3, b3, labels)
-    return classified(net, x, 64, 10, 16), loss
+    def loss(labels, w0, b0, w1, b1, w2, b2, w3, b3, w4, b4):
+        x = torch.relu(functional.conv2d(pictures, w0, b0, padding=1))
+        x = torch.relu(functional.conv2d(x, w1, b1, stride=2, padding=1))
+        x = torch.relu(functional.conv2d(x, w2, b2, padding=1, groups=64))
+        return torch_classified(torch.relu(functional.conv2d(x, w3, b3)), w4, b4, labels)
+    return classified(net, x, 128, 10, 16), loss
 
 
 # Measuring
