@@ -178,17 +178,27 @@ def test_the_loss_is_chosen_by_name(compile, tmp_path):
         assert numpy.allclose(trainer.gradients()["w"], due)
 
 
-def test_the_gradient_of_cross_entropy_has_no_rows_of_zeros(rnncc, tmp_path):
-    """What the labels' classes hand back is added to what all classes do: neither zeros of each class nor a sum of them."""
+def steps_of_cross_entropy(rnncc, folder, results):
     model = Model()
     x, labels = model.input("x", "f32", [50, 8]), model.input("labels", "i64", [50])
     scores = model.node("MatMul", [x, model.constant(numpy.ones((8, 3000), numpy.float32), "w")])
-    model.output(model.node("SoftmaxCrossEntropyLoss", [scores, labels]))
-    done = rnncc("inspect", "--train", model.write(tmp_path))
-    steps = [line.split() for line in done.stdout[done.stdout.index("step node"):].splitlines()]
-    of_loss = [words[2] for words in steps if words[1] == "n1"]
-    assert of_loss.count("ScatterElements") == 2 and of_loss.count("LogSoftmax") == 1, done.stdout
-    assert not {"Expand", "ReduceSum", "Exp", "Sub"} & set(of_loss), done.stdout
+    found = model.node("SoftmaxCrossEntropyLoss", [scores, labels], results)
+    model.output(*([found] if results == 1 else found))
+    text = rnncc("inspect", "--train", model.write(folder)).stdout
+    steps = [line.split() for line in text[text.index("step node"):].splitlines()]
+    return [words[2] for words in steps if words[1] == "n1"]
+
+
+def test_cross_entropy_is_a_kernel_each_way(rnncc, tmp_path):
+    assert steps_of_cross_entropy(rnncc, tmp_path, 1) == ["CrossEntropy", "ReduceMean", "CrossEntropyGradient"]
+
+
+def test_the_gradient_of_cross_entropy_has_no_rows_of_zeros(rnncc, tmp_path):
+    """Where log-probabilities are an output: what the labels' classes hand back is added to what all classes do, neither
+    zeros of each class nor a sum of them."""
+    of_loss = steps_of_cross_entropy(rnncc, tmp_path, 2)
+    assert of_loss.count("ScatterElements") == 2 and of_loss.count("LogSoftmax") == 1, of_loss
+    assert not {"Expand", "ReduceSum", "Exp", "Sub"} & set(of_loss), of_loss
 
 
 def test_a_bundle_has_no_network_that_trains(rnncc, tmp_path):
