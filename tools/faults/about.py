@@ -12,6 +12,7 @@ EVERYWHERE = ["differential/test_random_graphs.py"]
 # What the name of a file of code begins with, and the C tests and files of Python tests that are about it. All rows that
 # fit count.
 TABLE = {
+    "runtime/(epoch|fork_guard|ring|team|tree|turns)": ["runtime_interleaved"],
     "runtime/(fiber|steps)": ["runtime_steps", "runtime_steps_tsan"],
     "runtime/(shared_pool|turns|pool)": ["runtime_shared_pool"],
     "runtime/(steer|pool)": ["runtime_steer"],
