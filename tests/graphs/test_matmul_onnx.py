@@ -7,6 +7,7 @@ order, K eps sum |a b|, and one rounding each for alpha, beta and the addend.
 import numpy as np
 import pytest
 
+from graphs.test_chains import kernels
 from support.model_builder import Model
 from support.module import Module
 
@@ -153,6 +154,14 @@ def test_nodes_after_a_product_become_part_of_its_kernel(then, rnncc, compile, t
     for a_shape, b_shape in [((5, 7), (7, 3)), ((1, 30), (30, 50)), ((2, 3, 4), (4, 33)), ((2, 3, 4), (2, 4, 5))]:
         products.matmul(a_shape, b_shape, b_constant=True, then=then)
     products.check(compile, tmp_path)
+
+
+@pytest.mark.parametrize("then", [then_bias, then_residual_and_relu])
+def test_a_sum_after_a_product_has_no_kernel_of_its_own(then, rnncc, tmp_path):
+    products = Products(np.random.default_rng(5))
+    for a_shape, b_shape in [((5, 7), (7, 3)), ((8, 30), (30, 50))]:
+        products.matmul(a_shape, b_shape, b_constant=True, then=then)
+    assert kernels(rnncc, tmp_path, products.model) == ["gemm_packed"] * 2
 
 
 def test_rows_are_known_at_run_time(compile, tmp_path):

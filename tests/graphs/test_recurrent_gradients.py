@@ -125,6 +125,27 @@ def test_thread_counts_are_bit_identical(configuration, group, compile, tmp_path
             assert np.array_equal(one[name].view(np.uint32), other[name].view(np.uint32)), name
 
 
+@pytest.mark.parametrize("op, fields", [("RNN", {}), ("GRU", {}), ("GRU", dict(linear_before_reset=1)), ("LSTM", dict(peepholes=True))],
+                         ids=["RNN", "GRU", "GRU_after", "LSTM"])
+def test_each_gradient_alone_is_what_it_is_among_all(op, fields, compile, tmp_path):
+    """As where the other weights do not learn: what these need has no memory, and is not computed."""
+    configuration = Trained(op=op, I=5, H=18, direction="bidirectional", bias=True, h0=True, outputs=OUTPUTS[op], **fields)
+    model = model_of_training([configuration], 6, 3)
+    whole = model.nodes[-1]
+    wanted = [(k, name) for k, name in enumerate(whole["outputs"]) if name]
+    for k, name in wanted:
+        outputs = [""] * k + [f"{name}_alone"]
+        model.node(whole["op"], whole["inputs"], outputs, **whole["attributes"])
+        model.output(outputs[-1])
+    path = compile(model.write(tmp_path))
+    with Module(path) as module, module.context(2) as context:
+        results = context.run(configuration.named(configuration.all_feeds(6, 3)))
+    alone = [name for name in results if name.endswith("_alone")]
+    assert len(alone) == len(wanted) >= 5
+    for name in alone:
+        assert np.array_equal(results[name], results[name.removesuffix("_alone")]), name
+
+
 @pytest.mark.parametrize("op", OPERATORS)
 def test_what_stands_beyond_a_length_changes_nothing(op, compile, tmp_path):
     """Not even NaN, in X and in what comes back."""
