@@ -38,6 +38,10 @@ enum { SCALED = 0 };
  * legal: 0 1 2 */
 enum { ADDEND = 1 };
 
+/* 1: the product is added to what C has.
+ * legal: 0 1 */
+enum { ADDS = 0 };
+
 /* The team is divided into so many crews, if it has as many workers, and crew number CREW alone runs the product: that
  * which goes on with its result.
  * legal: 1 2 */
@@ -120,8 +124,9 @@ SIMD_FUNCTION void block(const Gemm *g, int64_t panel, int64_t k, int64_t depth,
   _Alignas(64) float tile[ROWS * VECTORS * LANES];
   int64_t column = panel * VECTORS * LANES;
   bool last = k + depth == g->k;
-  if (k) tile_from_c(g, tile, first, rows, column);
-  panel_load_sums(sums, k ? tile : NULL, rows, VECTORS);
+  bool begun = ADDS || k;
+  if (begun) tile_from_c(g, tile, first, rows, column);
+  panel_load_sums(sums, begun ? tile : NULL, rows, VECTORS);
   const float *a = g->a + first * g->a_row + k * g->a_depth;
   const float *b = g->b + panel * narrow_floats(WEIGHTS, g->k, VECTORS) + narrow_floats(WEIGHTS, k, VECTORS);
   if (WEIGHTS == WEIGHTS_F32)
@@ -248,7 +253,7 @@ static void gemm_packed(const Team *team, const float *a, const float *b, const 
     int64_t in_batch = all.panels * blocks, batch = item / in_batch, first = item % in_batch;
     Gemm g = at_batch(&all, batch, batch_rank, batch_dims, a_batch, b_batch);
     int64_t last = min_i64(in_batch, first + end - item);
-    if (MIN_ROWS == 1 && m == 1)
+    if (MIN_ROWS == 1 && !ADDS && m == 1)
       single_row(&g, first, last);
     else
       batch_share(&g, first, last, blocks);

@@ -7,6 +7,9 @@
  * 5.3); one barrier ends a step, unless no two workers share a sample.
  *
  * An activation's derivative is a function of its value, which S has. Beyond a sample's length all gradients are zero.
+ * The gates' gradients have S's places, and may be written over S; beside them is what else the gradients of weights
+ * need: of GRU_AFTER the gradient of the candidate's product with R, of GRU_BEFORE its reset part, of LSTM with
+ * peepholes the cell state.
  */
 #include "parts/trained_layer.h"
 
@@ -47,8 +50,7 @@ typedef struct Layer {
   const float *initial_h, *initial_c; /* or NULL */
   const float *y, *saved;             /* Y, S: of all directions */
   const float *dy, *dy_h, *dy_c;      /* or NULL */
-  float *gates;                       /* [T * B][D][GATES][H] */
-  float *products;                    /* GRU_AFTER: [T * B][D][H]: of the candidate's product with R */
+  float *gates;                       /* [T * B][D][SAVED][H] */
   float *next[2];                     /* [B][next_row]: what the next product takes, of even and odd steps */
   float *carry, *cell;                /* [B][state_row]: parts of the states' gradients past the product */
   float *tile;                        /* [panels][B][UNIT_VECTORS][LANES] */
@@ -63,7 +65,6 @@ static inline vec function_h(int second, vec x) { return second ? second_h(x) : 
 typedef struct Unit {
   const float *saved;               /* of the unit; gate g at g * H */
   float *gates, *next;              /* likewise */
-  float *product;                   /* GRU_AFTER */
   const float *h_before, *c_before; /* NULL: zeros */
   int64_t unit, count, at;
 } Unit;
@@ -86,6 +87,11 @@ SIMD_FUNCTION void give_both(const Layer *l, const Unit *u, int gate, vec gradie
   give_next(l, u, gate, gradient);
 }
 
+/* What follows the gates in S stays there. */
+SIMD_FUNCTION void keep_part(const Layer *l, const Unit *u) {
+  if (l->gates != l->saved) give_gate(l, u, GATES, saved_of(l, u, GATES));
+}
+
 SIMD_FUNCTION vec peephole(const Layer *l, const Unit *u, int gate, vec sum, vec gradient) {
   if (!PEEPHOLES) return sum;
   return vfma(sum, panel_load(l->peepholes + gate * l->extents.hidden + u->unit, u->count), gradient);
@@ -95,6 +101,7 @@ SIMD_FUNCTION void lstm_gates(const Layer *l, const Unit *u, int second, vec dh,
   vec in = saved_of(l, u, 0), out = saved_of(l, u, 1), forget = saved_of(l, u, 2), candidate = saved_of(l, u, 3);
   vec c_before = before_of(u->c_before, u->count), value = function_h(second, saved_of(l, u, 4));
   vec dout = vmul(vmul(dh, value), derivative_f(second, out));
+  if (PEEPHOLES) keep_part(l, u);
   dc = peephole(l, u, 1, vfma(dc, vmul(dh, out), derivative_h(second, value)), dout);
   vec seen = INPUT_FORGET ? vsub(candidate, c_before) : candidate;
   vec din = vmul(vmul(dc, seen), derivative_f(second, in));
@@ -117,12 +124,13 @@ SIMD_FUNCTION void gru_gates(const Layer *l, const Unit *u, int second, vec dh) 
   vstore(l->carry + u->at, vmul(dh, update));
   if (CELL == CELL_GRU_BEFORE) {
     give_next(l, u, 2, dcandidate);
+    keep_part(l, u);
     return;
   }
   vec dproduct = vmul(dcandidate, reset);
   give_both(l, u, 1, vmul(vmul(dcandidate, saved_of(l, u, 3)), derivative_f(second, reset)));
   give_next(l, u, 2, dproduct);
-  panel_store(u->product, dproduct, u->count);
+  give_gate(l, u, GATES, dproduct);
 }
 
 /* GRU_BEFORE, second half: `sum` is the gradient of the reset gate times the state. */
@@ -134,7 +142,7 @@ SIMD_FUNCTION void gru_reset(const Layer *l, const Unit *u, int second, vec sum)
 
 SIMD_FUNCTION void no_gates(const Layer *l, const Unit *u) {
   for (int gate = 0; gate < GATES; gate++) give_both(l, u, gate, vzero());
-  if (CELL == CELL_GRU_AFTER) panel_store(u->product, vzero(), u->count);
+  if (CELL == CELL_GRU_AFTER) give_gate(l, u, GATES, vzero());
   vstore(l->carry + u->at, vzero());
   if (CELL == CELL_LSTM) vstore(l->cell + u->at, vzero());
 }
@@ -175,9 +183,8 @@ SIMD_FUNCTION void finish_sample(const Layer *l, int64_t step, int64_t panel, in
   for (int v = 0; v < UNIT_VECTORS; v++) {
     int64_t unit = panel * PANEL_UNITS + v * LANES;
     Unit u = {.saved = l->saved + (row + own) * SAVED + unit, .unit = unit, .count = H - unit};
-    u.gates = l->gates + (row + own) * GATES + unit;
+    u.gates = l->gates + (row + own) * SAVED + unit;
     u.next = l->next[step & 1] + sample * l->next_row + unit;
-    if (CELL == CELL_GRU_AFTER) u.product = l->products + row + own + unit;
     u.h_before = h ? h + unit : NULL;
     if (CELL == CELL_LSTM) u.c_before = c ? c + unit : NULL;
     u.at = sample * l->state_row + unit;
@@ -257,14 +264,13 @@ static void run_steps(Team *team, const Layer *layers, int64_t directions, int64
 }
 
 /* weights: R, its columns packed. memory: D * B * (2 * GATES * H + 2 * (H padded to panels) + 4 * LANES) floats. tiles:
- * D * B * (H padded to panels). gates: [T * B][D][GATES][H]; products: of GRU_AFTER, [T * B][D][H]. Of what may be
- * absent pointers are NULL. */
+ * D * B * (H padded to panels). gates: [T * B][D][SAVED][H], S itself or elsewhere. Of what may be absent pointers are
+ * NULL. */
 static void recurrent_gradient(Team *team, const float *weights, const float *peepholes, const Length *lengths,
                                const float *initial_h, const float *initial_c, const float *y, const float *saved,
-                               const float *dy, const float *dy_h, const float *dy_c, float *gates, float *products,
-                               float *initial_dh, float *initial_dc, float *memory, float *tiles, int64_t steps,
-                               int64_t batch, int64_t hidden, int64_t directions, int64_t reverse,
-                               int64_t batch_first) {
+                               const float *dy, const float *dy_h, const float *dy_c, float *gates, float *initial_dh,
+                               float *initial_dc, float *memory, float *tiles, int64_t steps, int64_t batch,
+                               int64_t hidden, int64_t directions, int64_t reverse, int64_t batch_first) {
   Layer layers[2];
   Extents extents = {steps, batch, hidden, directions, lengths, reverse, batch_first};
   bool meets = false;
@@ -284,7 +290,6 @@ static void recurrent_gradient(Team *team, const float *weights, const float *pe
     l.dy_h = dy_h;
     l.dy_c = dy_c;
     l.gates = gates;
-    l.products = products;
     float *own = memory + d * batch * 2 * (l.next_row + l.state_row);
     l.next[0] = own;
     l.next[1] = own + batch * l.next_row;

@@ -141,6 +141,7 @@ static void dump_node(Text *out, const Graph *graph, const Node *node) {
     if (node->outputs[i]) dump_value(out, "  value", node->outputs[i]);
   for (int i = 0; i < node->n_packed; i++) dump_value(out, "  packed", node->packed[i]);
   if (node->scratch) dump_value(out, "  scratch", node->scratch);
+  if (node->in_place) dump_value(out, "  in place", node->in_place);
 }
 
 static void dump_graph(Text *out, const Graph *graph);

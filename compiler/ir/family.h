@@ -32,7 +32,8 @@ struct KernelFamily {
   /* Sets node->schedule, which may have planned knobs before. error_at(EXIT_UNSUPPORTED) if the family cannot run the
    * node. NULL: nothing to choose. */
   void (*schedule)(Graph *graph, Node *node);
-  /* Sets node->scratch to a Value of dtype U8 whose shape is its bytes, or leaves it NULL. NULL: never any. */
+  /* Sets node->scratch, and node->in_place, to Values of dtype U8 whose shape is their bytes, or leaves them NULL.
+   * NULL: never any. */
   void (*scratch)(Graph *graph, Node *node);
   /* Sets node->packed: constant Values in the layout the kernels read. NULL: constants are used as they are. */
   void (*pack)(Graph *graph, Node *node);
@@ -42,9 +43,9 @@ struct KernelFamily {
   bool (*takes_prologue)(Graph *graph, const Node *host, const Node *prologue);
   /* Can the kernels of the node's schedule do a 2x2 MaxPool of stride 2 of the result (Node.pool)? NULL: never. */
   bool (*pools)(const Node *node);
-  /* May the node's one output, of the same size, be written over this input, which is not read afterwards? Then every
-   * worker reads exactly the bytes that it writes itself, before it writes them. Called after choose_schedules; not for
-   * parts. NULL: never. */
+  /* May node->in_place, or else the node's one output, of the same size, be written over this input, which is not read
+   * afterwards? Then every worker reads exactly the bytes that it writes itself, before it writes others there. Called
+   * after choose_schedules; not for parts. NULL: never. */
   bool (*overwrites)(const Node *node, int input);
   /* For dumps, also before choose_schedules: decisions besides Schedule.knobs, by name, on lines indented by two
    * spaces. NULL: none. */

@@ -98,12 +98,21 @@ int node_own_inputs(const Node *node) {
   return n;
 }
 
+static Value *working_memory(Graph *graph, const Node *node, const char *name, const Dim *bytes) {
+  Value *value = graph_value(graph, name, node->where);
+  value->dtype = RNNCC_U8;
+  value->rank = 1;
+  value->shape = ARENA_ARRAY(graph->arena, const Dim *, 1);
+  value->shape[0] = bytes;
+  return value;
+}
+
 void graph_scratch(Graph *graph, Node *node, const char *name, const Dim *bytes) {
-  node->scratch = graph_value(graph, name, node->where);
-  node->scratch->dtype = RNNCC_U8;
-  node->scratch->rank = 1;
-  node->scratch->shape = ARENA_ARRAY(graph->arena, const Dim *, 1);
-  node->scratch->shape[0] = bytes;
+  node->scratch = working_memory(graph, node, name, bytes);
+}
+
+void graph_in_place(Graph *graph, Node *node, const char *name, const Dim *bytes) {
+  node->in_place = working_memory(graph, node, name, bytes);
 }
 
 void graph_pack(Graph *graph, Node *node, Value *value) {
@@ -127,6 +136,7 @@ static void visit_node(Graph *graph, Node *node, void (*visit)(Graph *, Value *)
   for (int i = 0; i < node->n_inputs; i++) visit(graph, node->inputs[i]);
   for (int i = 0; i < node->n_packed; i++) visit(graph, node->packed[i]);
   visit(graph, node->scratch);
+  visit(graph, node->in_place);
   for (int i = 0; i < node->n_outputs; i++) visit(graph, node->outputs[i]);
 }
 

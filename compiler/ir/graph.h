@@ -130,6 +130,7 @@ struct Node {
 
   Schedule *schedule; /* of a recurrent op planned by plan_recurrent; set by choose_schedules */
   Value *scratch;     /* working memory of the kernel, live only during the node; or NULL */
+  Value *in_place;    /* more of it, which may be written over an input (KernelFamily.overwrites); or NULL */
   int n_packed;       /* constants in the layout that the kernel reads, made by pack_weights */
   Value **packed;
   Location where;
@@ -225,7 +226,8 @@ void graph_close_gaps(Graph *graph);                         /* removes NULLs fr
 int graph_take_nodes(Graph *graph, Node ***nodes);           /* empties the list into *nodes; returns how many */
 void graph_set_output(Node *node, int output, Value *value); /* and the value's producer */
 int node_own_inputs(const Node *node);                       /* without those of its epilogue, which come last */
-void graph_scratch(Graph *graph, Node *node, const char *name, const Dim *bytes); /* sets node->scratch */
+void graph_scratch(Graph *graph, Node *node, const char *name, const Dim *bytes);  /* sets node->scratch */
+void graph_in_place(Graph *graph, Node *node, const char *name, const Dim *bytes); /* sets node->in_place */
 
 void graph_pack(Graph *graph, Node *node, Value *value); /* appends to node->packed */
 /* The same of a new constant of rank 1. */

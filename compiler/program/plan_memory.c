@@ -74,11 +74,17 @@ static bool is_whole(Value *value) {
          value_max_bytes(value) == value_max_bytes(root);
 }
 
-/* An input that is read here for the last time and that the call's output can be written over; NULL: none. */
-static Value *overwritten(const Program *program, const Liveness *live, const Item *item, const Block *block) {
+/* What the node's calls may write over an input; NULL: nothing. */
+static Value *placed_over(const Node *node) {
+  if (node->in_place) return node->in_place;
+  return node->n_outputs == 1 && is_whole(node->outputs[0]) ? value_root(node->outputs[0]) : NULL;
+}
+
+/* An input that is read here for the last time and that `output` can be written over, which this call writes first;
+ * NULL: none. */
+static Value *overwritten(const Program *program, const Liveness *live, const Item *item, const Block *block,
+                          const Value *output) {
   const Node *node = item->node;
-  if (!item->call || !node || node->n_outputs != 1 || !is_whole(node->outputs[0])) return NULL;
-  const Value *output = value_root(node->outputs[0]);
   if (live->first[output->id] != item->step || is_state_value(program->graph, output)) return NULL;
   if (home_of(program, output) != block) return NULL;
   for (int i = 0; i < node->n_inputs; i++) {
@@ -113,8 +119,9 @@ typedef struct Search {
 
 static void find_overwritten(Item *item, Block *block, void *context) {
   Search *search = context;
-  const Value *input = overwritten(search->program, search->live, item, block);
-  if (input) interval_of(search->plan, value_root(item->node->outputs[0]))->over = input;
+  const Value *output = item->call && item->node ? placed_over(item->node) : NULL;
+  const Value *input = output ? overwritten(search->program, search->live, item, block, output) : NULL;
+  if (input) interval_of(search->plan, output)->over = input;
 }
 
 /* ---- offsets ---- */

@@ -8,7 +8,7 @@ from support.amount import some
 from support.emitted import run_by
 from support.module import Module
 from support.recurrent import OUTPUTS
-from support.recurrent_gradients import Trained, check_gradients, model_of_training, training_configuration
+from support.recurrent_gradients import OF_INPUTS, Trained, check_gradients, model_of_training, training_configuration
 from support.recurrent_groups import GROUP, in_groups, is_optimised
 from support.refusal import refused
 
@@ -187,3 +187,32 @@ def test_gradients_that_nobody_reads_change_no_other(op, compile, tmp_path):
         part.nodes[1]["outputs"] = [name if name == kept else "" for name in wanted[:wanted.index(kept) + 1]]
         part.outputs, part.name = [kept], f"only_{kept}"
         assert np.array_equal(run(part)[kept], expected[kept]), kept
+
+
+MANY = [Trained(op="LSTM", I=21, H=34, direction="bidirectional", peepholes=True, h0=True, c0=True),
+        Trained(op="LSTM", I=5, H=20, lengths=True, layout=1, outputs=("Y", "Y_c")),
+        Trained(op="GRU", I=21, H=34, direction="bidirectional", linear_before_reset=1),
+        Trained(op="GRU", I=9, H=66, direction="reverse", h0=True),
+        Trained(op="RNN", I=21, H=34, direction="bidirectional", h0=True),
+        Trained(op="RNN", I=5, H=20, layout=1, direction="bidirectional", lengths=True)]
+
+
+@pytest.mark.parametrize("configuration", MANY, ids=lambda c: f"{c.op}-{c.direction}-{c.H}")
+def test_rows_of_many_chunks_with_gradients_over_what_was_saved(configuration, compile, tmp_path):
+    """Central differences; and the same bits where nothing can be written over S, since it is an output."""
+    T, B = 50, 6
+    feeds, apart = configuration.all_feeds(T, B), model_of_training([configuration], T, B)
+    over = model_of_training([configuration], T, B)
+    kept = {configuration.prefix + name for name in ("Y", *(OF_INPUTS[name] for name in configuration.gradients))}
+    over.outputs = [name for name in over.outputs if name in kept]
+    over.name = "over"
+
+    def run(model):
+        with Module(compile(model.write(tmp_path))) as module, module.context(2) as context:
+            return module.info.arena_bytes, context.run(configuration.named(configuration.to_layout(feeds)))
+
+    (bytes_apart, expected), (bytes_over, got) = run(apart), run(over)
+    for name in got:
+        assert np.array_equal(got[name], expected[name]), name
+    check_gradients(configuration, feeds, configuration.from_layout(configuration.own(got)))
+    assert bytes_over < bytes_apart + expected[configuration.prefix + "S"].nbytes / 2, "S takes no memory beside the gates' gradients"

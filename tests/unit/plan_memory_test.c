@@ -203,6 +203,35 @@ static void values_still_in_use_are_not_written_over(void **state) {
   arena_free(arena);
 }
 
+/* A node of two results and three calls, whose working memory may be written over x: the first call reads x, the others
+ * what is there then. */
+static Chain working_in_place(Arena *arena, bool reads_x_later) {
+  Chain chain = {.program = make_program(graph_new(arena))};
+  chain.x = make_value(chain.program, 640);
+  access_value(chain.program, 0, chain.x);
+  Node *node = graph_node(chain.program->graph, &op_in_place, "n", 1, 2);
+  node->inputs[0] = chain.x;
+  for (int i = 0; i < 2; i++) graph_set_output(node, i, make_value(chain.program, 640));
+  chain.y = node->in_place = make_value(chain.program, 640);
+  for (int call = 1; call < 4; call++) {
+    chain.program->calls[call]->item->node = node;
+    access_value(chain.program, call, chain.y);
+    if (call == 1 || reads_x_later) access_value(chain.program, call, chain.x);
+    if (call > 1) access_value(chain.program, call, node->outputs[call - 2]);
+  }
+  return chain;
+}
+
+static void working_memory_is_written_over_an_input_that_ends_there(void **state) {
+  (void)state;
+  Arena *arena = arena_new();
+  Chain chain = working_in_place(arena, false);
+  planned(chain.program);
+  assert_int_equal(chain.y->offset, chain.x->offset);
+  expect_apart(working_in_place(arena, true));
+  arena_free(arena);
+}
+
 /* ---- what is wasted ---- */
 
 /* At most an eighth more than the largest live set, on the worst of random schedules, whose sizes fit badly. */
@@ -284,6 +313,7 @@ int main(void) {
       cmocka_unit_test(values_of_a_wavefront_are_live_through_all_of_it),
       cmocka_unit_test(a_value_is_written_over_its_dying_input),
       cmocka_unit_test(values_still_in_use_are_not_written_over),
+      cmocka_unit_test(working_memory_is_written_over_an_input_that_ends_there),
       cmocka_unit_test(the_largest_live_set_is_the_largest_sum),
       cmocka_unit_test(the_arena_stays_near_the_largest_live_set),
       cmocka_unit_test(an_output_is_written_in_place_unless_the_run_can_fault),

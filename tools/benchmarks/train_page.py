@@ -73,9 +73,10 @@ def step_of(row):
 
 
 def workspace_of(row):
-    saved = goals.saved_bytes(row.case)
-    return [size_of(row.case), str(row.threads), f"{saved / 1e6:.1f}", f"{row.bytes / 1e6:.1f}", f"{row.bytes / saved:.2f}",
-            f"{goals.WORKSPACE:.2f}", "yes" if row.bytes <= goals.WORKSPACE * saved else "no"]
+    saved, loss, packed = (of(row.case) for of in (goals.saved_bytes, goals.loss_bytes, goals.packed_bytes))
+    ratio = (row.bytes - packed) / (saved + loss)
+    return [size_of(row.case), str(row.threads), *(f"{each / 1e6:.1f}" for each in (saved, loss, packed, row.bytes)),
+            f"{row.bytes / (saved + loss):.2f}", f"{ratio:.2f}", f"{goals.WORKSPACE:.2f}", "yes" if ratio <= goals.WORKSPACE else "no"]
 
 
 CLOCK = {"wall": "", "cpu": "**The machine did other work, too: times are CPU times of the calling thread, in which a thread that "
@@ -102,7 +103,10 @@ def page(rows, command, machine, torch_version, clock):
         "## The optimiser's step", "", "Adam on all weights. PyTorch's is its fused one.", "",
         table([size, threads, "rnncc, ms", "PyTorch, ms"], map(step_of, rows)), "",
         "## Memory", "",
-        "*Saved* is what a backward pass reads of the forward one: the layer's input and output, the gates as activated, and "
-        "LSTM's cell states or the candidate's recurrent product in GRU. *Context* is all memory that a context works in, with "
-        "packed weights, the gates' gradients and the other layers' values; gradients of weights are beside it.", "",
-        table([size, threads, "saved, MB", "context, MB", "ratio", "at most", "met"], map(workspace_of, rows)), ""])
+        "*Layer* is what its backward pass reads of the forward one: its input and output, the gates as activated, and LSTM's "
+        "cell states or the candidate's recurrent product in GRU. *Loss* is what the loss's gradient reads, the differences: the "
+        "gradient of the layer's output takes their place, and the gates' gradients that of the gates. *Packed* is W or R as "
+        "the kernels read it, of which one after the other is in the same memory. *Context* is all memory that a context works "
+        "in; the weights and their gradients are beside it. *Of saved* is the context's ratio to what layer and loss save, "
+        "*without packed* that of the context without packed weights, which are no values of a run.", "",
+        table([size, threads, "layer, MB", "loss, MB", "packed, MB", "context, MB", "of saved", "without packed", "at most", "met"], map(workspace_of, rows)), ""])

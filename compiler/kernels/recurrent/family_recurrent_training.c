@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * RNNTraining, GRUTraining and LSTMTraining: W and R are packed, one product of all steps puts the input's part of
- * every gate into S, and the steps turn it there into what the gradient needs.
+ * RNNTraining, GRUTraining and LSTMTraining: W is packed, one product of all steps puts the input's part of every gate
+ * into S; R is packed where W was, and the steps turn what S has there into what the gradient needs.
  */
 #include "kernels/recurrent/kernels.h"
 #include "kernels/recurrent/trained.h"
@@ -15,6 +15,7 @@ typedef struct TrainingPlan {
   TrainedProduct product; /* of a direction */
   int64_t w, r, candidate, memory, tiles, scratch_bytes;
   int64_t w_floats, r_floats, candidate_floats; /* of all directions */
+  int64_t memory_bytes, tiles_bytes;
 } TrainingPlan;
 
 /* ---- schedule ---- */
@@ -27,13 +28,15 @@ static void plan_scratch(const Graph *graph, TrainingPlan *s) {
   s->w_floats = l->directions * ceil_div(l->gates * l->hidden, width) * width * l->inputs;
   s->r_floats = l->directions * row * (l->gates - waiting) * l->hidden;
   s->candidate_floats = l->directions * row * waiting * l->hidden;
-  Scratch scratch = {0};
-  s->w = scratch_floats(&scratch, s->w_floats);
-  s->r = scratch_floats(&scratch, s->r_floats);
-  s->candidate = scratch_floats(&scratch, s->candidate_floats);
-  s->memory = scratch_floats(&scratch, saturating_mul(l->most_batch, l->directions * 4 * (row + lanes)));
-  s->tiles = scratch_floats(&scratch, saturating_mul(l->most_batch, l->directions * row * (l->gates - waiting)));
-  s->scratch_bytes = scratch.bytes;
+  Scratch inputs = {0}, steps = {0};
+  s->w = scratch_floats(&inputs, s->w_floats);
+  s->r = scratch_floats(&steps, s->r_floats);
+  s->candidate = scratch_floats(&steps, s->candidate_floats);
+  s->memory = scratch_floats(&steps, saturating_mul(l->most_batch, l->directions * 4 * (row + lanes)));
+  s->tiles = scratch_floats(&steps, saturating_mul(l->most_batch, l->directions * row * (l->gates - waiting)));
+  s->memory_bytes = s->tiles - s->memory;
+  s->tiles_bytes = steps.bytes - s->tiles;
+  s->scratch_bytes = max_int(inputs.bytes, steps.bytes);
 }
 
 static void schedule(Graph *graph, Node *node) {
@@ -82,25 +85,28 @@ static void lower_rows(Program *program, const Node *node, const TrainingPlan *s
   call_bytes(call, 8 * (double)target_floats, EXTENTS(NULL));
 }
 
-static void lower_weights(Program *program, const Node *node, const TrainingPlan *s) {
+static void lower_recurrent_weights(Program *program, const Node *node, const TrainingPlan *s) {
   const Trained *l = &s->layer;
   int gates = cell_info(l->cell)->product_gates, units = s->steps.unit_vectors;
-  lower_rows(program, node, s, node->inputs[INPUT_W], s->w, s->w_floats, 0, 1, s->product.knobs.vectors,
-             l->gates * l->hidden, l->inputs);
   const Value *r = node->inputs[INPUT_R];
   lower_rows(program, node, s, r, s->r, s->r_floats, 0, gates, units, l->hidden, l->hidden);
   if (s->candidate_floats)
     lower_rows(program, node, s, r, s->candidate, s->candidate_floats, GRU_h, 1, units, l->hidden, l->hidden);
 }
 
-static void lower_inputs(Program *program, const Node *node, const TrainingPlan *s, int direction) {
+/* The input's part of the gates. */
+static void lower_inputs(Program *program, const Node *node, const TrainingPlan *s) {
   const Trained *l = &s->layer;
   int64_t floats = s->w_floats / l->directions;
-  Call *call = lower_product(program, node, &s->product);
-  operand_value(call, "a", node->inputs[INPUT_X], READ);
-  operand_bytes(call, "b", node->scratch, s->w + 4 * direction * floats, 4 * floats, READ);
-  operand_elements(call, "c", node_output(node, node->n_outputs - 1),
-                   dim_const(program->graph->dims, direction * l->saved * l->hidden), NULL, WRITE);
+  lower_rows(program, node, s, node->inputs[INPUT_W], s->w, s->w_floats, 0, 1, s->product.knobs.vectors,
+             l->gates * l->hidden, l->inputs);
+  for (int64_t d = 0; d < l->directions; d++) {
+    Call *call = lower_product(program, node, &s->product, false);
+    operand_value(call, "a", node->inputs[INPUT_X], READ);
+    operand_bytes(call, "b", node->scratch, s->w + 4 * d * floats, 4 * floats, READ);
+    operand_elements(call, "c", node_output(node, node->n_outputs - 1),
+                     dim_const(program->graph->dims, d * l->saved * l->hidden), NULL, WRITE);
+  }
 }
 
 static KernelSpec *training_spec(Program *program, const TrainingPlan *s) {
@@ -134,8 +140,8 @@ static void lower_steps(Program *program, const Node *node, const TrainingPlan *
   operand_value(call, "y", node_output(node, 0), WRITE);
   operand_value(call, "y_h", node_output(node, 1), WRITE);
   operand_value(call, "y_c", lstm ? node_output(node, 2) : NULL, WRITE);
-  operand_bytes(call, "memory", node->scratch, s->memory, s->tiles - s->memory, READ_WRITE);
-  operand_bytes(call, "tiles", node->scratch, s->tiles, s->scratch_bytes - s->tiles, READ_WRITE);
+  operand_bytes(call, "memory", node->scratch, s->memory, s->memory_bytes, READ_WRITE);
+  operand_bytes(call, "tiles", node->scratch, s->tiles, s->tiles_bytes, READ_WRITE);
   give_extents(call, node, l);
   double weights = l->directions * l->gates * (double)l->hidden * (double)l->hidden;
   call_flops(call, 2 * weights, EXTENTS(l->rows));
@@ -147,8 +153,8 @@ static void lower_steps(Program *program, const Node *node, const TrainingPlan *
 static void lower_node(Program *program, Node *node) {
   const TrainingPlan *s = (const TrainingPlan *)node->schedule;
   lower_lengths(program, node, &s->layer);
-  lower_weights(program, node, s);
-  for (int direction = 0; direction < s->layer.directions; direction++) lower_inputs(program, node, s, direction);
+  lower_inputs(program, node, s);
+  lower_recurrent_weights(program, node, s);
   lower_steps(program, node, s);
 }
 

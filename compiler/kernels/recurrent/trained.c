@@ -114,8 +114,9 @@ static int64_t blocks_in_use(const TrainedProduct *p) {
   return blocks < ceil_div(dim_upper(p->m), rows) ? blocks : 0;
 }
 
-Call *lower_product(Program *program, const Node *node, const TrainedProduct *p) {
+Call *lower_product(Program *program, const Node *node, const TrainedProduct *p, bool adds) {
   KernelSpec *spec = gemm_spec(program->arena, &p->knobs);
+  kernel_knob(spec, "ADDS", adds);
   kernel_knob(spec, "ADDEND", 0);
   kernel_knob(spec, "ROW_BLOCKS", blocks_in_use(p));
   Call *call = kernel_call(program, node, spec);

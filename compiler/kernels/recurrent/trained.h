@@ -54,13 +54,14 @@ typedef struct Scratch {
 } Scratch;
 int64_t scratch_floats(Scratch *scratch, int64_t floats);
 
-/* A product of `rows` rows with panels: C = A B. `what` of operands is given by the caller: a, b and c. */
+/* A product of `rows` rows with panels: C = A B, or C += A B if it adds. Operands a, b and c are given by the caller.
+ */
 typedef struct TrainedProduct {
   GemmKnobs knobs;
   const Dim *m, *k;
   int64_t n, a_row, c_row;
 } TrainedProduct;
-Call *lower_product(Program *program, const Node *node, const TrainedProduct *product);
+Call *lower_product(Program *program, const Node *node, const TrainedProduct *product, bool adds);
 
 /* Faults of lengths that are out of range. */
 void lower_lengths(Program *program, const Node *node, const Trained *trained);
