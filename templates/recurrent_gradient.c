@@ -6,10 +6,10 @@
  * worker owns the same panels and samples through the whole sequence, so its part of R stays in its cache (DeepCPU,
  * 5.3); one barrier ends a step, unless no two workers share a sample.
  *
- * An activation's derivative is a function of its value, which S has. Beyond a sample's length all gradients are zero.
- * The gates' gradients have S's places, and may be written over S; beside them is what else the gradients of weights
- * need: of GRU_AFTER the gradient of the candidate's product with R, of GRU_BEFORE its reset part, of LSTM with
- * peepholes the cell state.
+ * An activation's derivative is a function of its value, which S has, or of RNN Y. Beyond a sample's length all
+ * gradients are zero. The gates' gradients have S's places, and may be written over S, or of RNN over the gradient of
+ * Y; beside them is what else the gradients of weights need: of GRU_AFTER the gradient of the candidate's product with
+ * R, of GRU_BEFORE its reset part, of LSTM with peepholes the cell state.
  */
 #include "parts/trained_layer.h"
 
@@ -48,7 +48,7 @@ typedef struct Layer {
   const float *weights;               /* [panels][GATES * H][UNIT_VECTORS][LANES]: columns of R */
   const float *peepholes;             /* [3: i o f][H] */
   const float *initial_h, *initial_c; /* or NULL */
-  const float *y, *saved;             /* Y, S: of all directions */
+  const float *y, *saved;             /* Y, S: of all directions; RNN has no S, its gate is Y */
   const float *dy, *dy_h, *dy_c;      /* or NULL */
   float *gates;                       /* [T * B][D][SAVED][H] */
   float *next[2];                     /* [B][next_row]: what the next product takes, of even and odd steps */
@@ -182,7 +182,8 @@ SIMD_FUNCTION void finish_sample(const Layer *l, int64_t step, int64_t panel, in
   if (c) c += first ? state : row_at(e, before, sample) * l->units_row * SAVED + own * SAVED + GATES * H;
   for (int v = 0; v < UNIT_VECTORS; v++) {
     int64_t unit = panel * PANEL_UNITS + v * LANES;
-    Unit u = {.saved = l->saved + (row + own) * SAVED + unit, .unit = unit, .count = H - unit};
+    Unit u = {.unit = unit, .count = H - unit};
+    u.saved = CELL == CELL_RNN ? l->y + output + unit : l->saved + (row + own) * SAVED + unit;
     u.gates = l->gates + (row + own) * SAVED + unit;
     u.next = l->next[step & 1] + sample * l->next_row + unit;
     u.h_before = h ? h + unit : NULL;

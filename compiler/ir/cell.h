@@ -37,15 +37,18 @@ const CellKind *layer_cell(OpKind op); /* also of RNNTraining, RNNGradient, ... 
 bool op_is_layer_training(OpKind op);
 bool op_is_layer_gradient(OpKind op);
 
-/* What S, the last output of RNNTraining, ..., has for a step, a sample and a unit: the gates as activated, in ONNX's
- * order; then of LSTM the cell state; of GRU the reset gate times the hidden state before, or with linear_before_reset
- * the product that the reset gate multiplies, its bias included. Zeros beyond a sample's length. S is
- * [T, B, D, n*H], or of layout 1 [B, T, D, n*H]. */
-static inline int cell_saved(const CellKind *kind) { return kind->gates > 1 ? kind->gates + 1 : 1; }
+/* What S, the last output of GRUTraining and LSTMTraining, has for a step, a sample and a unit: the gates as activated,
+ * in ONNX's order; then of LSTM the cell state; of GRU the reset gate times the hidden state before, or with
+ * linear_before_reset the product that the reset gate multiplies, its bias included. Zeros beyond a sample's length. S
+ * is [T, B, D, n*H], or of layout 1 [B, T, D, n*H]. RNN has none, n is 0: its gate is Y. */
+static inline int cell_saved(const CellKind *kind) { return kind->gates > 1 ? kind->gates + 1 : 0; }
 
-/* Inputs of RNNGradient, ... behind those of the layer, of which there are so many. */
-enum { GRADIENT_Y, GRADIENT_S, GRADIENT_DY, GRADIENT_DY_H, GRADIENT_DY_C };
+/* Inputs of RNNGradient, ... behind those of the layer, of which there are so many; S where the cell has one. */
+typedef enum GradientInput { GRADIENT_Y, GRADIENT_S, GRADIENT_DY, GRADIENT_DY_H, GRADIENT_DY_C } GradientInput;
 static inline int layer_inputs(const CellKind *kind) { return kind->states > 1 ? INPUT_P + 1 : INPUT_H + 1; }
+static inline int gradient_input(const CellKind *kind, GradientInput input) {
+  return layer_inputs(kind) + (int)input - (!cell_saved(kind) && input > GRADIENT_S);
+}
 
 /* Outputs of RNNGradient, ...: gradients of these inputs of the layer. */
 enum { GRADIENT_X, GRADIENT_W, GRADIENT_R, GRADIENT_B, GRADIENT_H, GRADIENT_C, GRADIENT_P };

@@ -12,7 +12,7 @@
  *   - Y is zero past a sequence's length; Y_h and Y_c are taken at its last step, and are zero for an empty sequence;
  *   - input_forget replaces the forget gate by 1 - i, its weights and peephole go unread.
  *
- * RNNTraining, GRUTraining and LSTMTraining also store S, see ir/cell.h.
+ * GRUTraining and LSTMTraining also store S, see ir/cell.h.
  */
 #include <math.h>
 #include <string.h>
@@ -118,7 +118,6 @@ static void rnn_step(Sequence *s, int64_t t) {
   int64_t H = s->net->H;
   for (int64_t j = 0; j < H; j++) s->gate[RNN_h][j] = activate(s, 0, all_sums(s, t, RNN_h, j));
   memcpy(s->h, s->gate[RNN_h], (size_t)H * sizeof *s->h);
-  save_gates(s, t);
 }
 
 /* z = f(..), r = f(..), h = g(X Wh + (r . H) Rh + Wbh + Rbh), H' = (1 - z) . h + z . H;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Gradients of RNN, GRU and LSTM: one sequence of one direction at a time, from its last step to its first. All sums
- * are in double. The layer's forward steps are those of ref_recurrent.c; S has the activated gates.
+ * are in double. The layer's forward steps are those of ref_recurrent.c; S has the activated gates, of RNN Y.
  *
  * An activation's derivative is a function of its value, so that no sum before an activation is kept. dgates are the
  * gradients of these sums. Names: dh and dc are those of the state that a step makes, when it begins; of the state that
@@ -20,7 +20,7 @@ typedef struct Total {
 
 typedef struct Gradient {
   Network net;
-  const Tensor *y, *s, *dy, *dy_h, *dy_c; /* the last three NULL where they are zero */
+  const Tensor *y, *s, *dy, *dy_h, *dy_c; /* s: NULL of RNN; the last three NULL where they are zero */
   Total totals[GRADIENT_P + 1];           /* by output */
 } Gradient;
 
@@ -192,6 +192,7 @@ static void load_step(Step *s, int64_t before) {
   const Network *net = &s->g->net;
   int64_t H = net->H, saved = saved_row(net, s->d, s->batch, s->t), state = state_row(net, s->d, s->batch);
   for (int k = 0; k < cell_saved(net->cell); k++) load_row(s->gate[k], s->g->s, saved + k * H, H);
+  if (!s->g->s) load_row(s->gate[RNN_h], s->g->y, output_row(net, s->d, s->batch, s->t), H);
   if (before < 0) {
     load_row(s->h_before, net->h0, state, H);
     load_row(s->c_before, net->c0, state, H);
@@ -258,12 +259,12 @@ const char *ref_recurrent_gradient(const Node *node, const Tensor *const *inputs
   Gradient g = {0};
   const char *wrong = read_network(node, inputs, &g.net);
   if (wrong) return wrong;
-  int own = layer_inputs(g.net.cell);
-  g.y = inputs[own + GRADIENT_Y];
-  g.s = inputs[own + GRADIENT_S];
-  g.dy = optional_input(node, inputs, own + GRADIENT_DY);
-  g.dy_h = optional_input(node, inputs, own + GRADIENT_DY_H);
-  g.dy_c = optional_input(node, inputs, own + GRADIENT_DY_C);
+  const CellKind *cell = g.net.cell;
+  g.y = inputs[gradient_input(cell, GRADIENT_Y)];
+  g.s = cell_saved(cell) ? inputs[gradient_input(cell, GRADIENT_S)] : NULL;
+  g.dy = optional_input(node, inputs, gradient_input(cell, GRADIENT_DY));
+  g.dy_h = optional_input(node, inputs, gradient_input(cell, GRADIENT_DY_H));
+  g.dy_c = optional_input(node, inputs, gradient_input(cell, GRADIENT_DY_C));
   Arena *scratch = arena_new();
   make_totals(&g, scratch);
   run_gradient(&g, scratch);

@@ -143,7 +143,7 @@ bool shape_rnn(Graph *graph, Node *node) {
   set_shape(graph, node, 0, 4, r.y);
   for (int output = 1; output < node->n_outputs && output <= cell->states; output++)
     set_shape(graph, node, output, 3, r.state);
-  if (op_is_layer_training(node->op->kind) && !node_output(node, 1 + cell->states))
+  if (op_is_layer_training(node->op->kind) && cell_saved(cell) && !node_output(node, 1 + cell->states))
     return shape_error(node, "output %d, S, is absent", 1 + cell->states);
   return node->n_outputs <= 1 + cell->states || set_shape(graph, node, 1 + cell->states, 4, r.saved);
 }
@@ -153,12 +153,12 @@ bool shape_rnn_gradient(Graph *graph, Node *node) {
   if (!check_layer(graph, node, &e)) return false;
   const CellKind *cell = layer_cell(node->op->kind);
   Results r = results_of(graph, cell, &e);
-  int own = layer_inputs(cell);
-  bool good = check_shape(graph, node, own + GRADIENT_Y, 4, r.y, "Y");
-  good &= check_shape(graph, node, own + GRADIENT_S, 4, r.saved, "S, what its layer saved");
-  good &= check_shape(graph, node, own + GRADIENT_DY, 4, r.y, "the gradient of Y");
-  good &= check_shape(graph, node, own + GRADIENT_DY_H, 3, r.state, "the gradient of Y_h");
-  good &= check_shape(graph, node, own + GRADIENT_DY_C, 3, r.state, "the gradient of Y_c");
+  bool good = check_shape(graph, node, gradient_input(cell, GRADIENT_Y), 4, r.y, "Y");
+  if (cell_saved(cell))
+    good &= check_shape(graph, node, gradient_input(cell, GRADIENT_S), 4, r.saved, "S, what its layer saved");
+  good &= check_shape(graph, node, gradient_input(cell, GRADIENT_DY), 4, r.y, "the gradient of Y");
+  good &= check_shape(graph, node, gradient_input(cell, GRADIENT_DY_H), 3, r.state, "the gradient of Y_h");
+  good &= check_shape(graph, node, gradient_input(cell, GRADIENT_DY_C), 3, r.state, "the gradient of Y_c");
   if (!good) return false;
   DimTable *dims = graph->dims;
   const Dim *peepholes[] = {e.D, dim_mul(dims, dim_const(dims, 3), e.H)};

@@ -24,6 +24,11 @@ class Trained(Configuration):
     """outputs: those whose gradient comes back; the others have none."""
 
     @property
+    def saved(self):
+        """The gate of RNN is Y."""
+        return () if self.op == "RNN" else ("S",)
+
+    @property
     def gradients(self):
         """Of the inputs that are there."""
         given = {"x": True, "W": True, "R": True, "B": self.bias, "h0": self.h0, "c0": self.c0, "P": self.peepholes}
@@ -81,7 +86,7 @@ class Trained(Configuration):
                   given("h0", self.h0)]
         inputs += [given("c0", self.c0), given("P", self.peepholes)] if self.op == "LSTM" else []
         coming = [given(f"g{name}", name in self.outputs) for name in OUTPUTS[self.op]]
-        saved = [self.prefix + name for name in ("Y", *OUTPUTS[self.op][1:], "S")]
+        saved = [self.prefix + name for name in (*OUTPUTS[self.op], *self.saved)]
         attributes = self.attributes(self.layout)
         model.node(f"{self.op}Training", inputs, saved, **attributes)
         names = ["dx", "dW", "dR", "dB", "dh0"] + (["dc0", "dP"] if self.op == "LSTM" else [])
@@ -89,7 +94,7 @@ class Trained(Configuration):
         results = [self.prefix + name if name in wanted else "" for name in names]
         while not results[-1]:
             results.pop()
-        model.node(f"{self.op}Gradient", [*inputs, saved[0], saved[-1], *coming], results, **attributes)
+        model.node(f"{self.op}Gradient", [*inputs, saved[0], *saved[len(OUTPUTS[self.op]):], *coming], results, **attributes)
         model.output(*saved, *[name for name in results if name])
 
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * RNNGradient, GRUGradient and LSTMGradient. The steps run from the last to the first, and write the gradients of the
- * gates, over S where nothing else reads it. Then each gradient is one product over all steps: dW = gates' X and
- * dR = gates' H, where H has the state that each row was given, and dX = gates W. What nobody reads is not computed.
+ * gates, over S where nothing else reads it, or of RNN over the gradient of Y. Then each gradient is one product over
+ * all steps: dW = gates' X and dR = gates' H, where H has the state that each row was given, and dX = gates W. What
+ * nobody reads is not computed.
  */
 #include "kernels/recurrent/kernels.h"
 #include "kernels/recurrent/trained.h"
@@ -33,8 +34,8 @@ static bool wants_weights(const Node *node) {
   return wants(node, GRADIENT_W) || wants(node, GRADIENT_R) || wants(node, GRADIENT_B);
 }
 
-static const Value *behind(const Node *node, int place) {
-  return node_input(node, layer_inputs(layer_cell(node->op->kind)) + place);
+static const Value *behind(const Node *node, GradientInput input) {
+  return node_input(node, gradient_input(layer_cell(node->op->kind), input));
 }
 
 /* ---- schedule ---- */
@@ -159,9 +160,12 @@ static void scratch(Graph *graph, Node *node) {
                  dim_mul(graph->dims, g->layer.rows, dim_const(graph->dims, 4 * gates_row(&g->layer))));
 }
 
-/* S, by the gates' gradients. */
+/* By the gates' gradients: S, or of RNN the gradient of Y, if it has the same rows. */
 static bool overwrites(const Node *node, int input) {
-  return input == layer_inputs(layer_cell(node->op->kind)) + GRADIENT_S;
+  const CellKind *cell = layer_cell(node->op->kind);
+  if (cell_saved(cell)) return input == gradient_input(cell, GRADIENT_S);
+  const GradientPlan *g = (const GradientPlan *)node->schedule;
+  return rows_are_like_x(&g->layer) && input == gradient_input(cell, GRADIENT_DY);
 }
 
 /* ---- lowering ---- */
@@ -224,7 +228,7 @@ static void lower_steps(Program *program, const Node *node, const GradientPlan *
   operand_value(call, "initial_h", node_input(node, INPUT_H), READ);
   operand_value(call, "initial_c", lstm ? node_input(node, INPUT_C) : NULL, READ);
   operand_value(call, "y", behind(node, GRADIENT_Y), READ);
-  operand_value(call, "saved", behind(node, GRADIENT_S), READ);
+  operand_value(call, "saved", l->cell == CELL_RNN ? NULL : behind(node, GRADIENT_S), READ);
   operand_value(call, "dy", behind(node, GRADIENT_DY), READ);
   operand_value(call, "dy_h", behind(node, GRADIENT_DY_H), READ);
   operand_value(call, "dy_c", lstm ? behind(node, GRADIENT_DY_C) : NULL, READ);

@@ -13,12 +13,20 @@ typedef struct TrainingPlan {
   Trained layer;
   TrainedSteps steps;
   TrainedProduct product; /* of a direction */
-  int64_t w, r, candidate, memory, tiles, scratch_bytes;
+  const Value
+      *saved; /* S; of RNN, Y; NULL: of RNN, whose Y has other rows, where `rows` begins in the scratch memory */
+  int64_t rows, w, r, candidate, memory, tiles, scratch_bytes;
   int64_t w_floats, r_floats, candidate_floats; /* of all directions */
-  int64_t memory_bytes, tiles_bytes;
+  int64_t rows_floats, memory_bytes, tiles_bytes;
 } TrainingPlan;
 
 /* ---- schedule ---- */
+
+/* Where the input's part of the gates goes. */
+static const Value *place_of_gates(const Node *node, const Trained *l) {
+  if (l->cell != CELL_RNN) return node->outputs[node->n_outputs - 1];
+  return rows_are_like_x(l) ? node_output(node, 0) : NULL;
+}
 
 static void plan_scratch(const Graph *graph, TrainingPlan *s) {
   const Trained *l = &s->layer;
@@ -28,7 +36,10 @@ static void plan_scratch(const Graph *graph, TrainingPlan *s) {
   s->w_floats = l->directions * ceil_div(l->gates * l->hidden, width) * width * l->inputs;
   s->r_floats = l->directions * row * (l->gates - waiting) * l->hidden;
   s->candidate_floats = l->directions * row * waiting * l->hidden;
-  Scratch inputs = {0}, steps = {0};
+  Scratch all = {0};
+  s->rows_floats = s->saved ? 0 : saturating_mul(l->most_rows, l->directions * l->hidden);
+  s->rows = scratch_floats(&all, s->rows_floats);
+  Scratch inputs = all, steps = all;
   s->w = scratch_floats(&inputs, s->w_floats);
   s->r = scratch_floats(&steps, s->r_floats);
   s->candidate = scratch_floats(&steps, s->candidate_floats);
@@ -52,6 +63,7 @@ static void schedule(Graph *graph, Node *node) {
                                 .n = columns,
                                 .a_row = l->inputs,
                                 .c_row = l->directions * l->saved * l->hidden};
+  s->saved = place_of_gates(node, l);
   plan_scratch(graph, s);
   s->base.text = arena_format(graph->arena, "%s_i%lldh%lld%s_r%d%s", cell_info(l->cell)->name, (long long)l->inputs,
                               (long long)l->hidden, l->directions == 2 ? "x2" : "", s->steps.rows.most,
@@ -94,6 +106,15 @@ static void lower_recurrent_weights(Program *program, const Node *node, const Tr
     lower_rows(program, node, s, r, s->candidate, s->candidate_floats, GRU_h, 1, units, l->hidden, l->hidden);
 }
 
+/* The gates from float `first` of a row on. */
+static void give_gates(Call *call, const char *parameter, const Node *node, const TrainingPlan *s, int64_t first,
+                       AccessMode mode) {
+  if (s->saved)
+    operand_part(call, parameter, s->saved, dim_const(call->program->graph->dims, 4 * first), NULL, mode);
+  else
+    operand_bytes(call, parameter, node->scratch, s->rows + 4 * first, 4 * (s->rows_floats - first), mode);
+}
+
 /* The input's part of the gates. */
 static void lower_inputs(Program *program, const Node *node, const TrainingPlan *s) {
   const Trained *l = &s->layer;
@@ -104,8 +125,7 @@ static void lower_inputs(Program *program, const Node *node, const TrainingPlan 
     Call *call = lower_product(program, node, &s->product, false);
     operand_value(call, "a", node->inputs[INPUT_X], READ);
     operand_bytes(call, "b", node->scratch, s->w + 4 * d * floats, 4 * floats, READ);
-    operand_elements(call, "c", node_output(node, node->n_outputs - 1),
-                     dim_const(program->graph->dims, d * l->saved * l->hidden), NULL, WRITE);
+    give_gates(call, "c", node, s, d * l->saved * l->hidden, WRITE);
   }
 }
 
@@ -136,8 +156,8 @@ static void lower_steps(Program *program, const Node *node, const TrainingPlan *
   operand_value(call, "peepholes", lstm ? node_input(node, INPUT_P) : NULL, READ);
   operand_value(call, "initial_h", node_input(node, INPUT_H), READ);
   operand_value(call, "initial_c", lstm ? node_input(node, INPUT_C) : NULL, READ);
-  operand_value(call, "saved", node_output(node, node->n_outputs - 1), READ_WRITE);
-  operand_value(call, "y", node_output(node, 0), WRITE);
+  give_gates(call, "saved", node, s, 0, READ_WRITE);
+  operand_value(call, "y", s->saved == node_output(node, 0) ? NULL : node_output(node, 0), WRITE);
   operand_value(call, "y_h", node_output(node, 1), WRITE);
   operand_value(call, "y_c", lstm ? node_output(node, 2) : NULL, WRITE);
   operand_bytes(call, "memory", node->scratch, s->memory, s->memory_bytes, READ_WRITE);

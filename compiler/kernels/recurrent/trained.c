@@ -15,6 +15,7 @@ bool read_trained(Graph *graph, const Node *node, Trained *t) {
     return false;
   }
   *t = (Trained){.cell = cell_of(node), .gates = kind->gates, .saved = cell_saved(kind)};
+  if (!t->saved) t->saved = t->gates;
   t->directions = direction == DIRECTION_bidirectional ? 2 : 1;
   t->reverse = direction == DIRECTION_reverse;
   t->batch_first = node_int(node, ATTR_layout) != 0;

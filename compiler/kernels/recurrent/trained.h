@@ -14,7 +14,7 @@
 
 typedef struct Trained {
   Cell cell;
-  int gates, saved; /* numbers of a unit in S */
+  int gates, saved; /* numbers of a unit in S, or of RNN in Y */
   int64_t directions, inputs, hidden;
   bool reverse, batch_first, input_forget, peepholes;
   int n_activations; /* of a direction */
@@ -32,6 +32,9 @@ typedef struct TrainedSteps {
   int workers;
   Split split;
 } TrainedSteps;
+
+/* Do Y's rows stand as X's do, a sample at a time each, with all directions side by side? */
+static inline bool rows_are_like_x(const Trained *trained) { return trained->directions == 1 || trained->batch_first; }
 
 /* False after error_at(). */
 bool read_trained(Graph *graph, const Node *node, Trained *trained);
