@@ -236,3 +236,25 @@ void graph_remove_dead(Graph *graph) {
   if (graph->n_nodes) memmove(graph->nodes, graph->nodes + first, (size_t)graph->n_nodes * sizeof *graph->nodes);
   graph_renumber(graph);
 }
+
+static void need(bool *needed, const Value *value) {
+  for (; value; value = value->view_of) needed[value->id] = true;
+}
+
+static bool is_needed(const bool *needed, const Node *node) {
+  for (int i = 0; i < node->n_outputs; i++)
+    if (node->outputs[i] && needed[node->outputs[i]->id]) return true;
+  return false;
+}
+
+const bool *graph_forward_nodes(const Graph *graph) {
+  bool *needed = ARENA_ARRAY(graph->arena, bool, graph->n_values);
+  bool *forward = ARENA_ARRAY(graph->arena, bool, graph->n_nodes);
+  for (int i = 0; i < graph_own_outputs(graph); i++) need(needed, graph->outputs[i]);
+  for (int i = 0; i < graph->n_states; i++) need(needed, graph->states[i].output);
+  for (int n = graph->n_nodes - 1; n >= 0; n--) {
+    forward[n] = is_needed(needed, graph->nodes[n]);
+    for (int i = 0; forward[n] && i < graph->nodes[n]->n_inputs; i++) need(needed, graph->nodes[n]->inputs[i]);
+  }
+  return forward;
+}

@@ -249,6 +249,9 @@ UseList graph_uses(Graph *graph);
 /* Drops nodes without used outputs, and unused outputs where the op allows it. */
 void graph_remove_dead(Graph *graph);
 
+/* By node id: do the model's own outputs and states need it? Else only gradients do. needs: dense ids. */
+const bool *graph_forward_nodes(const Graph *graph);
+
 bool value_is_constant(const Value *value);
 bool value_is_known(const Value *value); /* a constant, and no program can set it: its numbers may be looked at */
 bool value_static(const Value *value);   /* every axis constant */

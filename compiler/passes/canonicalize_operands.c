@@ -2,7 +2,8 @@
 /*
  * Operands computed from shapes at run time become constants where they only repeat the input's shape: 0 and -1 in
  * Reshape's target, 1 in Expand's, "to the end" in Slice's ends. Those of Resize, Pad and Slice that are expressions of
- * dims stay that, without a producer: kernels take the dims. The shape arithmetic is then dead.
+ * dims stay that, without a producer: kernels take the dims. The shape arithmetic is then dead. So is an Expand whose
+ * readers spread their operands themselves.
  */
 #include "passes.h"
 #include "shapes/shape.h"
@@ -84,11 +85,21 @@ static void detach(Graph *graph, Node *node, int input) {
   node->inputs[input] = known;
 }
 
+/* What an Expand spreads to the shape that another operand has anyway is read before it. */
+static void read_unspread(const Node *node) {
+  bool fits = false;
+  for (int i = 0; i < node->n_inputs; i++)
+    fits |= !is_op(node->inputs[i]->producer, OP_Expand) && shapes_agree(node->inputs[i], node->outputs[0]);
+  for (int i = 0; fits && i < node->n_inputs; i++)
+    if (is_op(node->inputs[i]->producer, OP_Expand)) node->inputs[i] = node->inputs[i]->producer->inputs[0];
+}
+
 /* needs: infer_shapes. keeps: types and shapes. */
 void canonicalize_operands(Graph *graph) {
   for (int n = 0; n < graph->n_nodes; n++) {
     Node *node = graph->nodes[n];
     if ((is_op(node, OP_Reshape) || is_op(node, OP_Expand)) && !node->inputs[1]->data) settle_target(graph, node);
+    if (node->op->shape == op_info(OP_Where)->shape) read_unspread(node); /* any operand spreads */
     if (is_op(node, OP_Slice) && node_input(node, 2) && !node->inputs[2]->data) settle_ends(graph, node);
     for (int i = 0; i < node->n_inputs; i++)
       if (read_by_shapes[node->op->kind] >> i & 1) detach(graph, node, i);

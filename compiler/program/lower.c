@@ -24,32 +24,9 @@ static void lower_nodes(Program *program, const Graph *graph) {
   for (int i = 0; i < graph->n_nodes; i++) lower_node(program, graph->nodes[i]);
 }
 
-static void need(bool *needed, const Value *value) {
-  for (; value; value = value->view_of) needed[value->id] = true;
-}
-
-static bool is_needed(const bool *needed, const Node *node) {
-  for (int i = 0; i < node->n_outputs; i++)
-    if (node->outputs[i] && needed[node->outputs[i]->id]) return true;
-  return false;
-}
-
-/* By node: do the model's own outputs and states need it? Else only gradients do. */
-static bool *forward_nodes(const Graph *graph) {
-  bool *needed = ARENA_ARRAY(graph->arena, bool, graph->n_values), *forward;
-  forward = ARENA_ARRAY(graph->arena, bool, graph->n_nodes);
-  for (int i = 0; i < graph_own_outputs(graph); i++) need(needed, graph->outputs[i]);
-  for (int i = 0; i < graph->n_states; i++) need(needed, graph->states[i].output);
-  for (int n = graph->n_nodes - 1; n >= 0; n--) {
-    forward[n] = is_needed(needed, graph->nodes[n]);
-    for (int i = 0; forward[n] && i < graph->nodes[n]->n_inputs; i++) need(needed, graph->nodes[n]->inputs[i]);
-  }
-  return forward;
-}
-
 /* What the loss needs comes first, then what only gradients need: a run may end between. */
 static void lower_trained(Program *program, const Graph *graph) {
-  const bool *forward = forward_nodes(graph);
+  const bool *forward = graph_forward_nodes(graph);
   for (int n = 0; n < graph->n_nodes; n++)
     if (forward[n]) lower_node(program, graph->nodes[n]);
   int first = program->schedule->count;

@@ -11,6 +11,7 @@ sys.path[:0] = [str(ROOT / "tools")]
 
 from benchmarks import contestants, train_cases, train_networks, train_page  # noqa: E402
 from benchmarks.cases import Case  # noqa: E402
+from support.module import Module  # noqa: E402
 
 
 def bench(*words):
@@ -61,3 +62,11 @@ def test_the_page_says_which_goals_are_met_and_which_the_peak_forbids():
     assert "| 1.00 | 1.10 | yes |" in page and "| 2.00 | 1.10 | no |" in page
     assert "`tools/bench train` on a machine: " in page
     assert "CPU time" not in page and "CPU time" in train_page.page(rows, "c", "a machine", "2", "cpu")
+
+
+@pytest.mark.parametrize("op", ("LSTM", "GRU", "RNN"))
+def test_a_step_works_in_little_more_memory_than_is_saved(op, compile, tmp_path):
+    case = train_cases.CASES[f"{op.lower()}_128_t50_b32"]
+    with Module(compile(train_networks.layer_model(case).write(tmp_path), "--train", "--threads=2", optimised=False)) as module:
+        least = train_cases.saved_bytes(case) + train_cases.loss_bytes(case)
+        assert least <= module.info.arena_bytes - train_cases.packed_bytes(case) <= train_cases.WORKSPACE * least

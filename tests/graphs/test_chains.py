@@ -63,7 +63,7 @@ def kernels(rnncc, folder, model, *options):
 
 
 def test_a_written_out_normalisation_has_a_kernel_for_each_stage(rnncc, tmp_path):
-    """x - mean and its square; the root of their sum, which is no operator's variance; the quotient, scaled and gated."""
+    """x - mean; the sum of its squares, and the root, which is no operator's variance; the quotient, scaled and gated."""
     model = Model()
     x, axis = model.input("x", "f32", [4, 60]), model.constant(numpy.array([-1]))
     centred = model.node("Sub", [x, model.node("ReduceMean", [x, axis])])
@@ -71,7 +71,20 @@ def test_a_written_out_normalisation_has_a_kernel_for_each_stage(rnncc, tmp_path
     deviation = model.node("Sqrt", [model.node("Add", [variance, model.constant(numpy.float32(1e-5))])])
     scaled = model.node("Mul", [model.node("Div", [centred, deviation]), model.constant(numpy.arange(60, dtype="f"))])
     model.output(model.node("Mul", [model.node("Sigmoid", [model.node("Neg", [scaled])]), scaled]))
-    assert kernels(rnncc, tmp_path, model) == ["reduce", "elementwise_chain", "reduce", "elementwise", "elementwise_chain"]
+    assert kernels(rnncc, tmp_path, model) == ["reduce", "elementwise", "reduce", "elementwise", "elementwise_chain"]
+
+
+def test_what_is_spread_for_a_sum_is_not_stored(rnncc, reference, compile, tmp_path):
+    """Expand to the shape that the other operand has; but what is spread alone is."""
+    feeds = {"x": numpy.arange(240, dtype="f").reshape(4, 60), "row": numpy.arange(60, dtype="f")}
+    for other, expected in (("x", ["elementwise"]), ("row", ["copy_strided", "elementwise"])):
+        model = Model()
+        values = {"x": model.input("x", "f32", [4, 60]), "row": model.input("row", "f32", [60])}
+        spread = model.node("Expand", [values["row"], model.constant(numpy.array([4, 60]))])
+        model.output(model.node("Add", [values[other], spread]), model.node("Neg", [values["x"]]))
+        assert [name for name in kernels(rnncc, tmp_path, model)][:-1] == expected
+        path = model.write(tmp_path)
+        assert_same(run_module(compile(path), feeds), reference.run(model, path, feeds))
 
 
 def test_nodes_that_depend_on_a_chain_stay_out_of_it(rnncc, tmp_path):

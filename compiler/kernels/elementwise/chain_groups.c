@@ -28,6 +28,8 @@ typedef struct Finder {
   Graph *graph;
   Trace *traces; /* by value id */
   bool blocks;   /* some node seeks blocked tensors: nodes that run blocked are not merged with nodes that do not */
+  const bool *forward; /* by node id, see graph_forward_nodes() */
+  UseList uses;
   int epoch, n_open;
   ChainGroup *open[MAX_OPEN];
   int merged_into[MAX_OPEN]; /* itself, while the group stands */
@@ -91,6 +93,10 @@ bool may_chain(const Node *node) {
   return 1 + node->n_epilogue <= MAX_CHAIN_MEMBERS;
 }
 
+bool is_square(const Node *node) {
+  return is_op(node, OP_Mul) && node->inputs[0] == node->inputs[1] && !node->n_epilogue;
+}
+
 /* ---- groups ---- */
 
 /* A node of bytes is a chain of its own: only chains have vectors of bytes. */
@@ -144,10 +150,12 @@ static bool depends_on_itself(const Finder *finder, int a, int b, const ChainGro
   return (closure(finder, taint_of_inputs(finder, both)) & (bit(a) | bit(b))) != 0;
 }
 
-/* Merges b into a, if possible. */
+/* Merges b into a, if possible. What only gradients need is computed by backward(). */
 static bool merge(Finder *finder, int a, int b) {
   ChainGroup *both = ARENA_NEW(finder->graph->arena, ChainGroup);
-  if (!shapes_agree(result_of(finder->open[a]), result_of(finder->open[b]))) return false;
+  const Node *first = finder->open[a]->nodes[0], *second = finder->open[b]->nodes[0];
+  if (finder->forward[first->id] != finder->forward[second->id]) return false;
+  if (!shapes_agree(first->outputs[0], second->outputs[0])) return false;
   if (!join(finder, a, b, both) || depends_on_itself(finder, a, b, both)) return false;
   finder->open[a] = both;
   finder->merged_into[b] = a;
@@ -183,6 +191,13 @@ static void visit_chained(Finder *finder, Node *node) {
   finder->traces[node->outputs[0]->id] = (Trace){finder->epoch, mine, 0};
 }
 
+/* The squares, for a reduction alone, of what others read, too: the reduction squares what is stored anyway. */
+static bool is_left_to_reduction(const Finder *finder, const Node *node) {
+  const Node *reader = finder->uses.single[node->outputs[0]->id];
+  bool sums = reader && (is_op(reader, OP_ReduceSum) || is_op(reader, OP_ReduceMean));
+  return sums && is_square(node) && finder->uses.count[node->inputs[0]->id] > 2;
+}
+
 static bool wants_blocks(const Graph *graph) {
   for (int n = 0; n < graph->n_nodes; n++)
     if (graph->nodes[n]->op->family && graph->nodes[n]->op->family->seeks_blocked) return true;
@@ -195,8 +210,10 @@ ChainGroups find_chain_groups(Graph *graph) {
   finder->traces = ARENA_ARRAY(graph->arena, Trace, graph->n_values);
   finder->epoch = 1; /* traces begin in epoch 0 */
   finder->blocks = wants_blocks(graph);
+  finder->forward = graph_forward_nodes(graph);
+  finder->uses = graph_uses(graph);
   for (int n = 0; n < graph->n_nodes; n++) {
-    if (may_chain(graph->nodes[n]))
+    if (may_chain(graph->nodes[n]) && !is_left_to_reduction(finder, graph->nodes[n]))
       visit_chained(finder, graph->nodes[n]);
     else
       visit_other(finder, graph->nodes[n]);

@@ -23,6 +23,9 @@ typedef struct ChainGroups {
 } ChainGroups;
 ChainGroups find_chain_groups(Graph *graph);
 
+/* x * x and no more, which takes no longer than to read it. */
+bool is_square(const Node *node);
+
 /* Is it element-wise, and so is its epilogue, in ops that a chain can have? */
 bool may_chain(const Node *node);
 

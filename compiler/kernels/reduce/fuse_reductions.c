@@ -95,7 +95,7 @@ static bool gains(const Graph *graph, bool blocks, const Node *reduction, const 
   if (!shapes_agree(made, reduction->inputs[0]))
     return false; /* else rows would be computed once for each repetition */
   if (blocks && chain_runs_blocked(made, node_own_inputs(maker), maker->inputs)) return false;
-  return has_work_for_all(graph, reduction, reader->outputs[0]);
+  return is_square(maker) || has_work_for_all(graph, reduction, reader->outputs[0]);
 }
 
 static void fuse_inputs(Graph *graph, const UseList *uses, bool blocks, Node *reader) {
