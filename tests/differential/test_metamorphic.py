@@ -20,7 +20,7 @@ from support.recurrent import GATES
 
 SEED = 2
 GRAPHS = 25
-GROUPS = 10 if long_tests() else 1
+GROUPS = 4 if long_tests() else 1
 OPTIONS = (plans.EXACT,)
 
 

@@ -21,7 +21,7 @@
 #include "support/process.h"
 #include "support/text.h"
 
-enum { MAX_FILE_BYTES = 1 << 30, MAX_KEPT_WEIGHTS_BYTES = 1000000, MAX_SECONDS = 3600 };
+enum { MAX_FILE_BYTES = 1 << 30, MAX_KEPT_WEIGHTS_BYTES = 2000000, MAX_SECONDS = 3600 };
 
 typedef struct Call {
   Arena *arena;
