@@ -4,7 +4,7 @@ does; what only resembles it stays as it is."""
 import numpy
 import pytest
 
-from support.emitted import run_module
+from support.emitted import TARGETS, run_module
 from support.model_builder import Model
 
 B, H, T, S, D = 2, 3, 19, 21, 8
@@ -350,10 +350,56 @@ def softmax_over_queries():
     return net.finish(net.node("Softmax", net.node("MatMul", q, net.keys_turned(k)), axis=-2), v)
 
 
-def one_query():
+def one_query(turned=True, mask=False, blind=False, of=(B, H), depth=D, width=D, keys=S):
+    """A batch has a row of scores. K as columns where it is not turned."""
     net = Network()
-    q, k, v = net.operands(queries=1)
-    return net.attend(q, net.keys_turned(k), v)
+    q, v = net.input("q", *of, 1, depth), net.input("v", *of, keys, width)
+    k = net.keys_turned(net.input("k", *of, keys, depth)) if turned else net.input("k", *of, depth, keys)
+    scores = net.node("Mul", net.node("MatMul", q, k), net.number(0.25))
+    if mask:
+        scores = net.node("Add", scores, net.input("mask", of[0], 1, 1, keys))
+    weights = net.node("Softmax", scores, axis=-1)
+    if blind:
+        net.feeds["mask"][1] = -numpy.inf
+        weights = net.node("Where", net.node("IsNaN", weights), net.number(0), weights)
+    return net.finish(weights, v)
+
+
+ROWS = {"a row": {}, "masked": {"mask": True}, "blind": {"mask": True, "blind": True},
+        "tails": {"depth": 77, "width": 203, "keys": 45}, "one key": {"keys": 1, "width": 64}}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_one_query_a_batch_is_one_kernel(name, rnncc, tmp_path):
+    net = one_query(**ROWS[name])
+    fused, module = compiled(net, rnncc, tmp_path)
+    assert fused == 1
+    check(net, module, bound(ROWS[name].get("depth", D), ROWS[name].get("keys", S)))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_one_query_on_every_vector_set(run_for, tmp_path, target):
+    net = one_query(mask=True, **ROWS["tails"])
+    (due,) = net.model.onnx_run(net.feeds).values()
+    (got,) = run_for(target, net.model.write(tmp_path), net.feeds, net.model.outputs).values()
+    numpy.testing.assert_allclose(got, due, rtol=0, atol=bound(77, 45))
+
+
+def test_one_query_spoils_no_other_batch(rnncc, tmp_path):
+    net = one_query()
+    net.feeds["k"][0, 1, 3, 2], net.feeds["k"][1, 0, 0] = numpy.nan, numpy.inf
+    fused, module = compiled(net, rnncc, tmp_path)
+    (got,) = run_module(module, net.feeds).values()
+    spoilt = numpy.isnan(got).all((2, 3))
+    assert fused == 1 and spoilt.tolist() == numpy.isnan(got).any((2, 3)).tolist() == [[False, True, False], [True, False, False]]
+
+
+@pytest.mark.parametrize("options", [{"turned": False}, {"of": (1, 1)}], ids=["columns of K", "one batch"])
+def test_one_query_stays_where_it_gains_nothing(options, rnncc, tmp_path):
+    net = one_query(**options)
+    fused, module = compiled(net, rnncc, tmp_path, "--threads=2")
+    assert fused == 0
+    check(net, module, bound())
 
 
 def mask_of_queries():
@@ -426,7 +472,7 @@ def scaled_by_head():
     return plain(scaled=lambda net, scores: net.node("Mul", scores, net.input("factor", H, 1, 1)))
 
 
-@pytest.mark.parametrize("build", [weights_used_twice, softmax_over_queries, one_query, mask_of_queries, scaled_by_head,
+@pytest.mark.parametrize("build", [weights_used_twice, softmax_over_queries, mask_of_queries, scaled_by_head,
                                    chosen_by_an_input, chosen_moderately, chosen_for_all_keys, chosen_for_queries,
                                    divided_by_zero, one_number_added, vector, too_wide,
                                    lambda: known(of_others=True), lambda: known(instead=1), lambda: known(read_again=True)])

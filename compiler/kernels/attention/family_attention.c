@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Fused attention: blocks of queries, which the workers share. */
+/* Fused attention: blocks of queries, which the workers share, or of one query a batch, batches. */
 #include "ir/family.h"
 #include "kernels/attention/fused_attention.h"
 #include "kernels/gemm/gemm.h"
@@ -23,7 +23,7 @@ const OpInfo op_fused_attention = {
 
 typedef struct AttentionSchedule {
   Schedule base;
-  int vectors; /* of queries in a block */
+  int vectors; /* of queries in a block; 0: there is one query */
   int64_t keys;
   BlockRows rows, out_rows;
 } AttentionSchedule;
@@ -48,6 +48,13 @@ static void schedule(Graph *graph, Node *node) {
   AttentionSchedule *s = ARENA_NEW(graph->arena, AttentionSchedule);
   const FusedAttention *a = node->attention;
   const Target *target = graph->config->target;
+  node->schedule = &s->base;
+  if (dim_equals(a->queries, 1)) {
+    s->keys = dim_upper(a->keys);
+    s->base.text =
+        arena_format(graph->arena, "d%llde%lld_row", (long long)dim_value(a->depth), (long long)dim_value(a->width));
+    return;
+  }
   s->vectors = gemm_panel_vectors(target, dim_optimum(a->queries));
   s->keys = clamp_int(16, WEIGHT_FLOATS / block_width(graph, s), MAX_KEYS);
   s->keys = min_int(s->keys, dim_upper(a->keys));
@@ -55,11 +62,11 @@ static void schedule(Graph *graph, Node *node) {
   s->out_rows = block_rows(register_rows(target, s->vectors), a->width, 1);
   s->base.text = arena_format(graph->arena, "d%llde%lld_v%dk%lldr%d", (long long)dim_value(a->depth),
                               (long long)dim_value(a->width), s->vectors, (long long)s->keys, s->rows.most);
-  node->schedule = &s->base;
 }
 
 static int64_t slot_bytes(const Graph *graph, const Node *node) {
   const AttentionSchedule *s = (const AttentionSchedule *)node->schedule;
+  if (!s->vectors) return saturating_mul(s->keys, (int64_t)sizeof(float));
   int64_t rows = dim_value(node->attention->depth) + dim_value(node->attention->width) + s->keys;
   return rows * block_width(graph, s) * (int64_t)sizeof(float);
 }
@@ -77,6 +84,12 @@ static int mask_kind(const Node *node) {
 }
 
 static KernelSpec *spec_of(Program *program, const Node *node, const AttentionSchedule *s) {
+  if (!s->vectors) {
+    KernelSpec *row = kernel_spec(program, "attention_row");
+    kernel_knob(row, "MASK", mask_kind(node) != 0);
+    kernel_knob(row, "BLIND_ZERO", node->attention->blind_zero);
+    return row;
+  }
   KernelSpec *spec = kernel_spec(program, "attention");
   kernel_knob(spec, "VECTORS", s->vectors);
   kernel_knob(spec, "ROWS", s->rows.most);
@@ -90,14 +103,37 @@ static KernelSpec *spec_of(Program *program, const Node *node, const AttentionSc
   return spec;
 }
 
-static void give_matrix(Call *call, const char *value_name, const Value *value, const AttentionOperand *operand,
-                        const char *row, const char *column) {
+static void give_matrix(Call *call, const char *name, const Value *value, const AttentionOperand *operand) {
   if (value)
-    operand_elements(call, value_name, value, operand->offset, NULL, READ);
+    operand_elements(call, name, value, operand->offset, NULL, READ);
   else
-    operand_null(call, value_name);
-  operand_dim(call, row, operand->row);
-  operand_dim(call, column, operand->column);
+    operand_null(call, name);
+}
+
+/* What all kernels have: the matrices, and where their rows stand. */
+static void give_matrices(Program *program, Call *call, const Node *node) {
+  const FusedAttention *a = node->attention;
+  const Value *mask = node_input(node, 3);
+  give_matrix(call, "q", node->inputs[0], &a->q);
+  give_matrix(call, "k", node->inputs[1], &a->k);
+  give_matrix(call, "v", node->inputs[2], &a->v);
+  give_matrix(call, "mask", mask, &a->mask);
+  operand_dim(call, "k_row", a->k.row);
+  operand_dim(call, "v_row", a->v.row);
+  operand_dim(call, "mask_column", mask ? a->mask.column : dim_const(program->graph->dims, 0));
+  operand_value(call, "y", node->outputs[0], WRITE);
+}
+
+/* And those of blocks of queries. */
+static void give_blocks(Program *program, Call *call, const Node *node) {
+  const FusedAttention *a = node->attention;
+  operand_dim(call, "q_row", a->q.row);
+  operand_dim(call, "q_column", a->q.column);
+  operand_dim(call, "k_column", a->k.column);
+  operand_dim(call, "v_column", a->v.column);
+  operand_dim(call, "mask_row", node_input(node, 3) ? a->mask.row : dim_const(program->graph->dims, 0));
+  operand_dim(call, "y_row", a->y.row);
+  operand_dim(call, "queries", a->queries);
 }
 
 static void give_batches(Program *program, Call *call, const FusedAttention *a) {
@@ -134,24 +170,16 @@ static void lower_attention(Program *program, Node *node) {
   const AttentionSchedule *s = (const AttentionSchedule *)node->schedule;
   const FusedAttention *a = node->attention;
   Call *call = kernel_call(program, node, spec_of(program, node, s));
-  const Dim *zero = dim_const(graph->dims, 0);
-  const AttentionOperand none = {zero, zero, zero, {NULL}};
-  const Value *mask = node_input(node, 3);
-  give_matrix(call, "q", node->inputs[0], &a->q, "q_row", "q_column");
-  give_matrix(call, "k", node->inputs[1], &a->k, "k_row", "k_column");
-  give_matrix(call, "v", node->inputs[2], &a->v, "v_row", "v_column");
-  give_matrix(call, "mask", mask, mask ? &a->mask : &none, "mask_row", "mask_column");
-  operand_value(call, "y", node->outputs[0], WRITE);
-  operand_dim(call, "y_row", a->y.row);
+  give_matrices(program, call, node);
+  if (s->vectors) give_blocks(program, call, node);
   operand_value(call, "scratch", node->scratch, READ_WRITE);
   operand_sharing(call, "scratch", SHARED_BY_WORKER);
   operand_float(call, "scale", a->scale);
-  operand_dim(call, "queries", a->queries);
   operand_dim(call, "keys", a->keys);
   operand_dim(call, "depth", a->depth);
   operand_dim(call, "width", a->width);
   give_batches(program, call, a);
-  give_band(program, call, a);
+  if (s->vectors) give_band(program, call, a);
   operand_integer(call, "slots", graph->config->machine->cores);
   operand_integer(call, "slot", graph_slot_bytes(graph, node, slot_bytes(graph, node)) / (int64_t)sizeof(float));
   give_cost(call, node);
@@ -160,7 +188,7 @@ static void lower_attention(Program *program, Node *node) {
 static void dump_knobs(Text *out, const Graph *graph, const Node *node) {
   (void)graph;
   const AttentionSchedule *s = (const AttentionSchedule *)node->schedule;
-  if (s)
+  if (s && s->vectors)
     text_add(out, "  attention vectors=%d,keys=%lld,rows=%d..%d,out_rows=%d..%d\n", s->vectors, (long long)s->keys,
              s->rows.least, s->rows.most, s->out_rows.least, s->out_rows.most);
 }

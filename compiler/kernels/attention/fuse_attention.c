@@ -14,7 +14,8 @@
  * outside is not computed, and nothing is added inside. A mask that has other numbers in its band stays beside it.
  *
  * It is fused where a block of queries fills half a vector at least, because a lane has one query, and where K and V
- * are so narrow that what a block works on stays in a core's cache. Fewer queries are faster as products of rows.
+ * are so narrow that what a block works on stays in a core's cache; and of one query a batch, where there are batches
+ * for all workers (templates/attention_row.c). Others are faster as products of rows.
  */
 #include <math.h>
 
@@ -22,6 +23,7 @@
 #include "kernels/attention/band.h"
 #include "kernels/attention/fused_attention.h"
 #include "kernels/attention/strided_view.h"
+#include "machine/machine.h"
 #include "machine/targets.h"
 #include "passes.h"
 #include "shapes/shape.h"
@@ -156,12 +158,28 @@ static bool find(const UseList *uses, const Node *product, Match *match) {
   return true;
 }
 
-static bool gains(const Graph *graph, const Match *match) {
+static bool is_side_by_side(Graph *graph, Value *matrix, int axis) {
+  StridedView view = strided_view(graph, matrix);
+  return dim_equals(view.stride[view.rank - axis], 1);
+}
+
+/* One query a batch, a batch for each worker at least, and rows that are contiguous. A constant mask may be a band. */
+static bool is_row(Graph *graph, const Match *match) {
+  const Value *result = match->product->outputs[0];
+  double batches = 1;
+  if (!dim_equals(extent_from_end(match->q, 2), 1) || match->choice) return false;
+  if (match->mask && value_is_constant(match->mask)) return false;
+  for (int axis = 0; axis < result->rank - 2; axis++) batches *= (double)dim_optimum(result->shape[axis]);
+  return batches >= graph->config->machine->cores && is_side_by_side(graph, match->q, 1) &&
+         is_side_by_side(graph, match->k, 2) && is_side_by_side(graph, match->v, 1);
+}
+
+static bool gains(Graph *graph, const Match *match) {
   const Dim *depth = extent_from_end(match->q, 1), *width = extent_from_end(match->v, 1),
             *queries = extent_from_end(match->q, 2);
   return dim_is_const(depth) && dim_is_const(width) && dim_value(depth) > 0 && dim_value(width) > 0 &&
          dim_value(depth) + dim_value(width) <= MAX_DEPTH_AND_WIDTH && dim_lower(extent_from_end(match->v, 2)) > 0 &&
-         2 * dim_optimum(queries) >= graph->config->target->lanes;
+         (2 * dim_optimum(queries) >= graph->config->target->lanes || is_row(graph, match));
 }
 
 /* ---- where the operands stand ---- */
