@@ -12,6 +12,7 @@ import pytest
 from differential import plans
 from differential.check import Checker, Finding, feeds_of, side_by_side
 from differential.grow import random_case
+from graphs import test_narrow_weights as narrow_weights
 from modules.test_sanitized_modules import CLANG, sanitizers  # noqa: F401 (a fixture)
 from support.amount import long_tests
 from support.model_builder import Model
@@ -34,11 +35,14 @@ def emitted(folder, number, *options, graphs=GRAPHS):
     assert len(cases) >= 0.8 * graphs
     done = checker.compile(side_by_side(cases).write(folder), folder / "c", ("--emit=c", "--threads=4", *options))
     assert done.returncode == 0, done.stderr
-    words = []
-    for name, array in feeds_of(cases, 0).items():
+    return folder / "c", input_words(folder, feeds_of(cases, 0))
+
+
+def input_words(folder, feeds):
+    """rnnrun's, of arrays that are put into the folder."""
+    for name, array in feeds.items():
         numpy.save(folder / f"{name}.npy", array)
-        words += ["--input", f"{name}=@{folder}/{name}.npy"]
-    return folder / "c", words
+    return [word for name in feeds for word in ("--input", f"{name}=@{folder}/{name}.npy")]
 
 
 @pytest.mark.parametrize("number", range(GROUPS))
@@ -63,6 +67,18 @@ NARROW = "--target=x86-64"
 def test_no_race_and_nothing_read_that_was_not_written(watching, tmp_path, number):
     sanitizer, program = watching
     folder, words = emitted(tmp_path, number, NARROW)
+    (status, said), = ended(program, sanitizer, watched_module(folder, sanitizer), words)
+    assert status == 0, said
+
+
+@pytest.mark.parametrize("watching", ["memory"], indirect=True)
+def test_weights_of_few_bits_read_nothing_that_was_not_written(watching, rnncc, tmp_path):
+    """Random graphs have none. Sums of a group of integers begin at zero, of one row and of many."""
+    sanitizer, program = watching
+    net, folder = narrow_weights.network(True), tmp_path / "c"
+    done = rnncc(net.write(tmp_path), "--emit=c", "--threads=4", "-o", folder, NARROW)
+    assert done.returncode == 0, done.stderr
+    words = input_words(tmp_path, narrow_weights.feeds_of(net))
     (status, said), = ended(program, sanitizer, watched_module(folder, sanitizer), words)
     assert status == 0, said
 

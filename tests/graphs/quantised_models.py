@@ -135,6 +135,12 @@ def dynamic_quantize(rng):
     return one_op("DynamicQuantizeLinear", [x if rng.random() < 0.7 else numpy.abs(x) + 1], outputs=3)
 
 
+@case
+def dynamic_quantize_many(rng):
+    """The range is found in 64 parts, here of some vectors and a rest each."""
+    return one_op("DynamicQuantizeLinear", [rng.standard_normal((7, 701)).astype(numpy.float32)], outputs=3)
+
+
 def zero_point(rng, dtype, shape=()):
     return None if rng.random() < 0.3 else integers(rng, dtype, shape)
 

@@ -169,7 +169,7 @@ static int report(const GemmVariant *v, const Problem *p, const char *fault) {
 }
 
 static int check_variant(const GemmVariant *v) {
-  const int64_t ms[] = {0, 1, 2, 5, 8, 9, 23}, ks[] = {0, 1, 15, 16, 17, 40};
+  const int64_t ms[] = {0, 1, 2, 3, 5, 8, 9, 23}, ks[] = {0, 1, 15, 16, 17, 40};
   int64_t width = (int64_t)v->lanes * v->vectors;
   const int64_t ns[] = {0, 1, v->lanes - 1, v->lanes, v->lanes + 1, width - 1, width, width + 1, 5 * width + 3};
   int faults = 0;

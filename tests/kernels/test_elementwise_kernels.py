@@ -74,6 +74,17 @@ def test_inexact_ops_keep_their_bounds(reference, run_for, tmp_path, target):
             assert_within(name, got[output], expected[output])
 
 
+def test_long_planes_are_normalised_in_pieces(reference, compile, tmp_path):
+    """Of 1,024 elements, and a rest."""
+    rng, name = numpy.random.default_rng(13), "BatchNormalization"
+    statistics = [rng.uniform(0.1, 2, 3).astype(numpy.float32) for _ in range(4)]
+    model, feeds = one_op(name, [rng.standard_normal((2, 3, 2500)).astype(numpy.float32), *statistics])
+    path = model.write(tmp_path)
+    got, expected = run_module(compile(path), feeds), reference.run(model, path, feeds)
+    for output in expected:
+        assert_within(name, got[output], expected[output])
+
+
 def test_every_inexact_case_has_a_bound():
     assert {name for name in INEXACT if name.split()[0] not in OTHER_FAMILIES} == set(BOUNDS)
 
@@ -122,6 +133,23 @@ def test_maxima_propagate_nan_from_both_sides(compile, tmp_path, op):
 
 def reduced(model, op, x, axes, **attributes):
     return model.node(op, [x, model.constant(numpy.array(axes))], **attributes)
+
+
+ROWS = {"ReduceSum": numpy.sum, "ReduceProd": numpy.prod, "ReduceMax": numpy.max, "ReduceMin": numpy.min}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_rows_of_any_length_are_reduced(compile, tmp_path, target):
+    """Of powers of two, of which sums and products are exact: a 0 would hide what is left out of a product."""
+    rng, model, feeds, expected = numpy.random.default_rng(14), Model(), {}, {}
+    for n in (1, 2, 3, 5, 8, 9, 16, 17, 33, 64, 70, 130):
+        x = model.input(f"x{n}", "f32", [3, n])
+        feeds[x] = rng.choice([-1, 1, 2, 0.5], (3, n)).astype(numpy.float32)
+        for op, of in ROWS.items():
+            y = reduced(model, op, x, [1], keepdims=0)
+            model.output(y)
+            expected[y] = of(feeds[x], axis=1)
+    assert_same(run_module(compile(model.write(tmp_path), f"--target={target}"), feeds), expected)
 
 
 @pytest.mark.parametrize("op", ["ReduceMax", "ReduceMin", "ReduceSum", "Softmax"])

@@ -14,7 +14,7 @@ from graphs.op_models import CASES as OPERATORS
 from graphs.quantised_models import QUANTISED
 from support.amount import long_tests
 from support.merge import merged
-from support.small_networks import networks
+from support.small_networks import networks, recurrent
 from support.watched import made
 
 pytestmark = pytest.mark.unsanitized  # the module has them
@@ -37,12 +37,12 @@ def sanitizers():
 
 @pytest.fixture
 def sanitized(rnncc, tmp_path):
-    """sanitized(model, target) -> the module."""
+    """sanitized(model, target) -> the module. level: how far clang optimises, in place of -O1."""
 
-    def build(model, target):
+    def build(model, target, level=""):
         done = rnncc(model, "--emit=c", f"--target={target}", "-o", tmp_path / "c")
         assert done.returncode == 0, done.stderr
-        return made(tmp_path / "c", CLANG)
+        return made(tmp_path / "c", CLANG, level)
 
     return build
 
@@ -80,3 +80,12 @@ def test_operators(sanitized, sanitizers, rnnrun, tmp_path, cases, target):
     parts = [make(numpy.random.default_rng([seed, *name.encode()])) for name, make in cases.items() for seed in range(SEEDS)]
     model, feeds = merged(parts)
     runs(rnnrun, sanitized(model.write(tmp_path), target), fills(tmp_path, feeds), sanitizers)
+
+
+def test_full_blocks_of_recurrent_integers(sanitized, sanitizers, rnnrun, tmp_path):
+    """120 samples are whole blocks of any number of rows. Not optimised: clang leaves out stores of what has no value, also
+    those beyond a tile. One thread, because frames are large."""
+    model, feeds = recurrent(numpy.random.default_rng(3), "LSTM", 4, samples=120, precision="int8-dynamic")
+    module = sanitized(model.write(tmp_path), "x86-64", "-O0")
+    done = rnnrun("run", module, "--threads", 1, *fills(tmp_path, feeds), env=sanitizers)
+    assert done.returncode == 0, done.stderr

@@ -22,11 +22,11 @@ def convolutional(rng):
     return model, feeds
 
 
-def recurrent(rng, op, gates, **attributes):
-    model, feeds = Model(), {"x": values(rng, 5, 3, 7)}
+def recurrent(rng, op, gates, samples=3, **attributes):
+    model, feeds = Model(), {"x": values(rng, 5, samples, 7)}
     directions = 2 if attributes.get("direction") == "bidirectional" else 1
     weights = [model.constant(values(rng, directions, gates * 11, columns) / 3) for columns in (7, 11)]
-    x = model.node(op, [model.input("x", "f32", [5, 3, 7]), *weights], hidden_size=11, **attributes)
+    x = model.node(op, [model.input("x", "f32", [5, samples, 7]), *weights], hidden_size=11, **attributes)
     model.output(x)
     return model, feeds
 

@@ -12,6 +12,7 @@
 #include "ir_build.h"
 #include "layout/layout.h"
 #include "layout/layout_costs.h"
+#include "layout/row_tiles.h"
 #include "passes.h"
 #include "support/text.h"
 
@@ -130,12 +131,24 @@ static void the_cost_of_a_layout_does_not_depend_on_the_nodes_own_layout(void **
   }
 }
 
+/* Windows of 3 columns, with a column of padding on both sides. */
+static void tiles_at_the_edges_have_code_of_their_own_and_all_others_share_theirs(void **state) {
+  (void)state;
+  assert_int_equal(row_tiles_in(8, 8, 1, 3, 8, 1), 1);
+  assert_int_equal(row_tiles_in(8, 4, 1, 3, 8, 1), 2);
+  assert_int_equal(row_tiles_in(12, 4, 1, 3, 12, 1), 3);
+  assert_int_equal(row_tiles_in(40, 4, 1, 3, 40, 1), 3);
+  assert_int_equal(row_tiles_in(40, 4, 1, 3, 42, 0), 1);
+  assert_int_equal(row_tiles_in(42, 4, 1, 3, 44, 0), 2); /* the last has 2 pixels */
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(families_and_shapes_say_in_which_layouts_a_node_runs, setup, teardown),
       cmocka_unit_test_setup_teardown(blocks_of_bytes_have_as_many_channels_in_a_fourth_of_the_memory, setup, teardown),
       cmocka_unit_test_setup_teardown(narrow_images_of_bytes_have_whole_steps_of_channels, setup, teardown),
       cmocka_unit_test_setup_teardown(the_cost_of_a_layout_does_not_depend_on_the_nodes_own_layout, setup, teardown),
+      cmocka_unit_test(tiles_at_the_edges_have_code_of_their_own_and_all_others_share_theirs),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
