@@ -8,6 +8,7 @@ from pathlib import Path
 
 from faults import suite
 
+EMULATED = re.compile("aarch64|riscv|neon|sve|rvv|qemu|emulated")
 EVERYWHERE = ["differential/test_random_graphs.py"]
 # What the name of a file of code begins with, and the C tests and files of Python tests that are about it. All rows that
 # fit count.
@@ -49,34 +50,49 @@ TABLE = {
                                                                  "graphs/test_narrow_weights.py"],
     "compiler/passes/.*(pad|pool|affine|strides)": ["graphs/test_fused_pools.py", "graphs/test_convolutions.py"],
     "compiler/passes/(legalize|number)": ["kernels/test_half_networks.py", "graphs/test_random.py"],
-    "compiler/program/(fit|plan|live|over)": ["networks/test_memory_plan.py"],
+    "compiler/program/(fit|plan|live|over)": ["plan_memory", "networks/test_memory_plan.py"],
     "compiler/passes/match_normal": ["graphs/test_normalisations.py"],
     "compiler/passes/": ["graphs/test_onnx_models.py", "graphs/test_optimised_onnx.py", "graphs/test_chains.py"],
     "compiler/program/": ["graphs/test_control_onnx.py", "graphs/test_data_dependent_onnx.py", "graphs/test_chains.py"],
     "compiler/kernels/attention/|templates/attention": ["graphs/test_fused_attention.py", "graphs/test_attention.py"],
     "compiler/kernels/control/": ["graphs/test_control_onnx.py"],
-    "compiler/kernels/conv/": ["graphs/test_convolutions.py", "graphs/test_conv_forms.py",
-                               "graphs/test_recorded_convolutions.py", "graphs/test_integer_convolutions.py"],
+    "templates/(conv_.*|winograd_|max_pool_)int8|templates/requantise": ["graphs/test_integer_convolutions.py"],
+    "compiler/kernels/conv/|templates/conv_(direct|plain|depthwise|pad|panel)": [
+        "graphs/test_convolutions.py", "graphs/test_conv_forms.py", "graphs/test_recorded_convolutions.py",
+        "graphs/test_integer_convolutions.py"],
     "compiler/kernels/conv/(winograd|second)|templates/.*winograd": ["kernels/test_conv_winograd.py"],
     "compiler/kernels/conv_transposed/|templates/conv_transposed": ["graphs/test_volumes.py", "kernels/test_any_plane.py"],
     "compiler/kernels/elementwise/": ["graphs/test_chains.py", "kernels/test_elementwise_kernels.py",
                                       "kernels/test_type_arithmetic.py", "graphs/test_byte_chains.py"],
     "compiler/kernels/fourier/|templates/fourier": ["graphs/test_fourier.py"],
+    "templates/(gemm_packed|pack_panels|panel|simd/(plain|avx))": ["kernels/test_gemm_kernels.py"],
+    "templates/(gemm_int8|pack_int8)": ["kernels/test_int8_products.py", "kernels/test_quantised_kernels.py"],
+    "templates/panel_narrow": ["graphs/test_narrow_weights.py"],
     "compiler/kernels/(gemm|matmul)/|templates/(gemm|pack|panel)": ["graphs/test_matmul_onnx.py",
                                                                     "graphs/test_narrow_weights.py",
                                                                     "kernels/test_int8_products.py"],
-    "compiler/kernels/(index|move|select)/": ["kernels/test_movement_kernels.py", "kernels/test_type_movement.py"],
-    "compiler/kernels/normalise/": ["graphs/test_normalisations.py"],
+    "compiler/kernels/(index|move|select)/|templates/(copy|gather|scatter|pad_map|one_hot|reverse|trilu|rows)": [
+        "kernels/test_movement_kernels.py", "kernels/test_type_movement.py"],
+    "compiler/kernels/normalise/|templates/(normalise|lrn|lp_norm)": ["graphs/test_normalisations.py"],
+    "templates/ctc": ["graphs/test_ctc.py"],
+    "templates/(pool_plain|global_pool)": ["kernels/test_blocked_windows.py", "kernels/test_any_plane.py"],
     "compiler/kernels/pool/|templates/(pool|global)": ["graphs/test_partial_windows.py", "graphs/test_plain_pools.py",
                                                        "graphs/test_volumes.py"],
-    "compiler/kernels/recurrent/.*(grad|train)|templates/.*(grad|train)": ["graphs/test_recurrent_gradients.py"],
+    "templates/conv_weight_gradient": ["graphs/test_conv_gradients.py"],
+    "compiler/kernels/recurrent/.*(grad|train)|templates/(parts/|recurrent|peephole|turn).*(gradient|train)": ["graphs/test_recurrent_gradients.py"],
     "compiler/kernels/recurrent/int8|templates/recurrent_int8": ["graphs/test_recurrent_int8.py"],
+    "templates/(parts/recurrent|recurrent_steps)": ["kernels/test_recurrent_kernels.py"],
     "compiler/kernels/recurrent/|templates/.*recurrent": ["graphs/test_recurrent_onnx.py", "graphs/test_recurrent_variants.py",
                                                           "graphs/test_stack_onnx.py", "graphs/test_joined_layers.py"],
-    "compiler/kernels/reduce/": ["kernels/test_elementwise_kernels.py"],
-    "compiler/kernels/sample/|templates/(resize|grid|roi|deform)": ["graphs/test_resize.py", "graphs/test_sampling.py",
-                                                                    "graphs/test_deform_conv.py"],
-    "templates/(nms|top_k|nonzero)": ["kernels/test_detection_kernels.py"],
+    "templates/(range_parts|quantise)": ["kernels/test_quantised_kernels.py"],
+    "templates/reduce": ["graphs/test_fused_reductions.py"],
+    "compiler/kernels/reduce/|templates/(reduce|arg|cumsum|softmax|batch_norm|elementwise|chain|simd/math)": [
+        "kernels/test_elementwise_kernels.py"],
+    "compiler/kernels/sample/|templates/resize": ["graphs/test_resize.py", "graphs/test_run_time_extents.py"],
+    "compiler/kernels/sample/|templates/(grid|roi)": ["graphs/test_sampling.py"],
+    "compiler/kernels/sample/|templates/deform": ["graphs/test_deform_conv.py"],
+    "templates/(nms|top_k)": ["kernels/test_detection_kernels.py"],
+    "templates/(nonzero|unique|range_found)": ["graphs/test_data_dependent_onnx.py"],
     "templates/scalar|templates/double": ["kernels/test_type_arithmetic.py"],
     "compiler/": EVERYWHERE,
     "templates/": EVERYWHERE,
@@ -101,19 +117,28 @@ class About:
         return [line for line in said.splitlines() if line.startswith("tests/") and "::" in line]
 
     def files_of(self, fault):
-        """Besides those of the table, of a template the tests of kernels that name it."""
+        """Besides those of the table, of a template the tests of kernels that name it, or one that it is a part of."""
         _, found = tests_about(fault.file)
-        stem = Path(fault.file).stem
         for path in sorted((self.root / "tests/kernels").glob("test_*.py")):
-            if fault.file.startswith("templates/") and re.search(rf"\b{stem}\b", path.read_text()):
+            if any(f'"{stem}"' in path.read_text() for stem in self.templates_of(fault.file)):
                 found.insert(0, f"kernels/{path.name}")
         return list(dict.fromkeys(found))
 
+    @functools.cache
+    def templates_of(self, file):
+        from faults.candidates import includers
+        path = Path(file)
+        if path.parts[0] != "templates":
+            return set()
+        return {path.stem} if path.suffix == ".c" else includers(self.root, path.name)
+
     def of(self, fault):
-        """File by file in turn, of each file functions in turn, and of these cases that the fault's key chooses."""
+        """File by file in turn, of each file functions in turn, and of these cases that the fault's key chooses; those that
+        are emulated last, because they take longest."""
         from faults.candidates import varied
         from faults.places import digest_of
         columns = [varied(sorted(self.cases(file), key=lambda name: digest_of(fault.key, name)))
                    for file in self.files_of(fault)]
         longest = max(map(len, columns), default=0)
-        return [column[row] for row in range(longest) for column in columns if row < len(column)]
+        mixed = [column[row] for row in range(longest) for column in columns if row < len(column)]
+        return sorted(mixed, key=lambda name: bool(EMULATED.search(name)))
