@@ -11,13 +11,15 @@
  * of libclang would be one of rnncc's, too; but it is given nothing that the user wrote. */
 static void keep_to_this_thread(void) { setenv("LIBCLANG_NOTHREADS", "1", 1); }
 
-/* libclang before 17 keeps what units share in files, which stay there where rnncc is stopped. */
+/* libclang before 17 keeps what units share in files, which stay there where rnncc is stopped. Of a unit, its own
+ * declarations are visited, not those of the headers that it was precompiled with. */
 CXIndex libclang_index(void) {
   keep_to_this_thread();
 #if CINDEX_VERSION_MINOR >= 64
-  return clang_createIndexWithOptions(&(CXIndexOptions){.Size = sizeof(CXIndexOptions), .StorePreamblesInMemory = 1});
+  return clang_createIndexWithOptions(
+      &(CXIndexOptions){.Size = sizeof(CXIndexOptions), .ExcludeDeclarationsFromPCH = 1, .StorePreamblesInMemory = 1});
 #else
-  return clang_createIndex(0, 0);
+  return clang_createIndex(1, 0);
 #endif
 }
 

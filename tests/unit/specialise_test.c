@@ -12,7 +12,11 @@
 
 #include "machine/targets.h"
 #include "outcome.h"
+#include "support/data_directory.h"
 #include "support/diagnostics.h"
+#include "support/files.h"
+#include "support/folder.h"
+#include "template/parts.h"
 #include "template/run_time_knobs.h"
 #include "template/specialise.h"
 #include "template/template_ast.h"
@@ -223,6 +227,24 @@ static void an_error_is_told_by_the_templates_own_path_and_line(void **state) {
                  "nowhere");
 }
 
+/* One whose names those of the headers are, would not compile. */
+static void each_template_is_parsed_behind_the_headers(void **state) {
+  (void)state;
+  enum { OTHER_LANES = 4 }; /* no unit of the templates above */
+  unsetenv("RNNCC_DATA");
+  Arena *arena = graph->arena;
+  const char *folder = arena_format(arena, "%s/templates", data_directory(arena));
+  FileNames templates = folder_list(arena, folder, ".c");
+  assert_true(templates.count > 70);
+  for (int i = 0; i < templates.count; i++) {
+    const char *path = arena_format(arena, "%s/%s", folder, templates.names[i]);
+    const char *name = file_with_suffix(arena, templates.names[i], "");
+    const TemplateAst *ast = template_ast_parse(arena, path, name, template_text(arena, path), OTHER_LANES);
+    assert_non_null(template_declaration(ast, name));
+  }
+  setenv("RNNCC_DATA", TEST_DATA, 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(knobs_become_literals),
@@ -239,6 +261,7 @@ int main(void) {
       cmocka_unit_test(a_type_that_depends_on_it_is_told),
       cmocka_unit_test(a_part_is_text_of_each_kernel),
       cmocka_unit_test(an_error_is_told_by_the_templates_own_path_and_line),
+      cmocka_unit_test(each_template_is_parsed_behind_the_headers),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
