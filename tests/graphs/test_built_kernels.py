@@ -96,3 +96,13 @@ def test_a_padded_input_has_the_phases_that_windows_read(rnncc, tmp_path, stride
     model.output(model.node("Conv", [x, model.constant(draw(3, 1, 3, 3))], strides=[stride, stride], pads=[1, 1, 1, 1]))
     (knobs,) = knobs_of(emitted(rnncc, tmp_path, model), "conv_pad")
     assert (knobs["PHASES_H"], knobs["PHASES_W"]) == (phases, phases)
+
+
+def test_blocked_channels_come_last_in_one_copy(rnncc, tmp_path):
+    """Of pixels and blocks to pixels and channels: row-major between would be a copy more."""
+    model = Model()
+    x = model.node("Conv", [model.input("x", "f32", [1, 16, 20, 20]), model.constant(draw(64, 16, 3, 3))])
+    x = model.node("Conv", [x, model.constant(draw(64, 64, 3, 3))])
+    model.output(model.node("Transpose", [x], perm=[0, 2, 3, 1]))
+    calls = re.findall(r"^  k\d+_(\w+)\(team, ", emitted(rnncc, tmp_path, model), re.MULTILINE)
+    assert calls[-2:] == ["conv_winograd", "copy_strided"]

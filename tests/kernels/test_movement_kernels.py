@@ -177,6 +177,17 @@ def test_an_index_out_of_range_is_refused_and_the_next_run_is_good(compile, tmp_
         context.close()
 
 
+def test_pads_below_zero_cut_off_at_either_end(compile, tmp_path):
+    model, x = Model(), whole(numpy.random.default_rng(1), 5, 7)
+    of, expected = model.input("x", "f32", x.shape), {}
+    for pads in [(-2, 1, 0, -3), (-1, -1, 0, 0), (3, -4, -2, 2), (0, 0, -1, -5), (-4, -6, 2, 3)]:
+        output = model.node("Pad", [of, model.constant(numpy.array(pads))], mode="constant")
+        model.output(output)
+        cut = x[max(0, -pads[0]):5 + min(0, pads[2]), max(0, -pads[1]):7 + min(0, pads[3])]
+        expected[output] = numpy.pad(cut, [(max(0, pads[k]), max(0, pads[k + 2])) for k in range(2)])
+    assert_same(run_module(compile(model.write(tmp_path)), {"x": x}), expected)
+
+
 def made_of_shapes():
     """Tensors that T alone determines, and ops whose operands it determines."""
     model = Model()
