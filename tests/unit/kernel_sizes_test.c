@@ -66,10 +66,33 @@ static void the_partial_sums_of_a_row_fill_half_the_registers(void **state) {
     }
 }
 
+/* Of rows whose number is known, as even as can be, in a multiple of `ways` blocks where there are so many rows. */
+static void blocks_of_rows_are_balanced(void **state) {
+  (void)state;
+  enum { MOST_WAYS = 4, MOST_M = 60 };
+  Arena *arena = arena_new();
+  DimTable *table = dim_table_new(arena);
+  for (int most = 1; most <= MAX_ROWS; most++)
+    for (int ways = 1; ways <= MOST_WAYS; ways++)
+      for (int m = 1; m <= MOST_M; m++) {
+        BlockRows rows = block_rows(most, dim_const(table, m), ways);
+        assert_in_range(rows.most, 1, min_int(most, m));
+        assert_in_range(rows.least, max_int(1, rows.most - 1), rows.most);
+        int64_t fewest = ceil_div(m, rows.most), blocks = round_up(fewest, ways);
+        assert_true(blocks * rows.least <= m || blocks > m);
+      }
+  const Dim *any = dim_symbol(table, dim_symbol_add(table, "M", (DimBounds){1, 50, 400, 1}));
+  BlockRows rows = block_rows(MAX_ROWS, any, 1);
+  assert_int_equal(rows.least, 1);
+  assert_int_equal(rows.most, MAX_ROWS);
+  arena_free(arena);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_panel_is_the_widest_of_those_with_the_least_padding),
       cmocka_unit_test(the_rows_of_a_tile_fill_the_registers),
+      cmocka_unit_test(blocks_of_rows_are_balanced),
       cmocka_unit_test(the_partial_sums_of_a_row_fill_half_the_registers),
   };
   return cmocka_run_group_tests_name("kernel_sizes", tests, NULL, NULL);
