@@ -23,12 +23,16 @@ typedef struct Machine {
   double fma_latency, loads_per_cycle; /* cycles between two additions to the same sum; vectors of any length */
 } Machine;
 
-/* native: with this machine's caches and cores. threads: maximum; 0: all. */
+/* What the second level of a core's TLB covers: 1,024 pages of 4 KiB, which recent CPUs have at least. Neither does the
+ * system tell it, nor is it measured. */
+enum { TLB_BYTES = 1024 * 4096 };
+
 /* Of exact products of 8-bit integers, by what the target has: without dot products as many as of floats. */
 static inline double machine_int8_gflops(const Machine *machine, const Target *target) {
   return target->has_dot ? machine->int8_gflops : machine->gflops;
 }
 
+/* native: with this machine's caches and cores. threads: maximum; 0: all. */
 Machine machine_of(const Target *target, bool native, int threads);
 
 #endif

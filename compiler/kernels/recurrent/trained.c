@@ -106,12 +106,9 @@ int64_t scratch_floats(Scratch *scratch, int64_t floats) {
   return at;
 }
 
-/* Of A, in use at once: what the second level of a TLB holds at least, of recent CPUs. */
-enum { PAGES = 1024, PAGE_BYTES = 4096 };
-
-/* Blocks of rows in so many pages; 0: all are. */
+/* Blocks of rows whose A a TLB covers; 0: all are. */
 static int64_t blocks_in_use(const TrainedProduct *p) {
-  int64_t rows = p->knobs.rows.most, blocks = max_int(1, (int64_t)PAGES * PAGE_BYTES / (4 * p->a_row * rows));
+  int64_t rows = p->knobs.rows.most, blocks = max_int(1, TLB_BYTES / (4 * p->a_row * rows));
   return blocks < ceil_div(dim_upper(p->m), rows) ? blocks : 0;
 }
 
