@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* All checks of the caller's arguments. They are done before a run changes anything. */
 #include "context.h"
+#include "indirect.h"
 
 enum { UNBOUND = -1 };
 
@@ -133,7 +134,7 @@ static rnncc_status check_inputs(rnncc_context *context, const rnncc_tensor *inp
 
 /* What the outputs' buffers must have room for. */
 static void find_room(const Module *module, const int64_t *dims, int64_t (*shapes)[RNNCC_MAX_RANK]) {
-  (module->output_room ? module->output_room : module->output_shapes)(dims, shapes);
+  indirect_shapes(module->output_room ? module->output_room : module->output_shapes, dims, shapes);
 }
 
 static rnncc_status check_outputs(rnncc_context *context, const rnncc_tensor *outputs) {

@@ -20,6 +20,8 @@ RNNCC_MODULES(MODULE_DECLARATION)
 
 /* Whether the module is one of them. */
 RUNTIME_LOCAL bool module_is_here(const Module *module);
+/* The most that workers need of their stacks, of all networks and targets; 0: not known. */
+RUNTIME_LOCAL size_t module_stack(void);
 
 #ifndef RNNCC_EDGE
 /* See weights.h. RNNCC_MUTABLE is defined where a network's weights can change: else nothing of it is in the module. */

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "indirect.h"
+
 #ifdef __has_feature
 #define FIBER_ASAN __has_feature(address_sanitizer)
 #define FIBER_TSAN __has_feature(thread_sanitizer)
@@ -32,15 +34,15 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-/* As much as a worker's, and a page below that nothing may touch. */
-enum { FIBER_BYTES = 1 << 20, FIBER_GUARD = 1 << 16 };
+enum { FIBER_GUARD = 1 << 16 }; /* below the stack, which nothing may touch: a page of the largest */
 
 struct Fiber {
   void *own, *other; /* stack pointers: of the fiber while it rests, of who resumed it while it runs */
   void (*main)(void *arg);
   void *arg;
   bool running;
-  unsigned char *memory; /* [FIBER_GUARD + FIBER_BYTES] */
+  unsigned char *memory; /* [FIBER_GUARD + bytes] */
+  size_t bytes;          /* of the stack: whole pages of the largest */
 #if FIBER_ASAN
   void *own_fake, *other_fake; /* its fake stacks */
   const void *other_stack;
@@ -142,7 +144,7 @@ void fiber_yield(Fiber *fiber) {
 static void fiber_first(Fiber *fiber) {
   arrived_inside(fiber);
   for (;;) {
-    fiber->main(fiber->arg);
+    indirect_main(fiber->main, fiber->arg);
     fiber->running = false;
     fiber_yield(fiber);
   }
@@ -150,7 +152,7 @@ static void fiber_first(Fiber *fiber) {
 
 void fiber_resume(Fiber *fiber) {
 #if FIBER_ASAN
-  __sanitizer_start_switch_fiber(&fiber->other_fake, stack_begin(fiber), FIBER_BYTES);
+  __sanitizer_start_switch_fiber(&fiber->other_fake, stack_begin(fiber), fiber->bytes);
 #endif
 #if FIBER_TSAN
   fiber->other_id = __tsan_get_current_fiber();
@@ -173,21 +175,23 @@ void fiber_start(Fiber *fiber, void (*main)(void *arg), void *arg) {
 /* What fiber_switch() finds on a fresh stack: registers of 0, which a debugger takes for the stack's end, and where to
  * go on. The memory is zero. */
 static void write_first_frame(Fiber *fiber) {
-  uint64_t *frame = (uint64_t *)(stack_begin(fiber) + FIBER_BYTES) - FRAME_WORDS;
+  uint64_t *frame = (uint64_t *)(stack_begin(fiber) + fiber->bytes) - FRAME_WORDS;
   frame[FRAME_RETURN] = (uintptr_t)fiber_first;
   fiber->own = frame;
 }
 
-Fiber *fiber_create(void) {
+Fiber *fiber_create(size_t bytes) {
+  bytes = (bytes + FIBER_GUARD - 1) / FIBER_GUARD * FIBER_GUARD;
   Fiber *fiber = calloc(1, sizeof *fiber);
   if (!fiber) return NULL;
-  void *memory = mmap(NULL, FIBER_GUARD + FIBER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void *memory = mmap(NULL, FIBER_GUARD + bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
     free(fiber);
     return NULL;
   }
   mprotect(memory, FIBER_GUARD, PROT_NONE);
   fiber->memory = memory;
+  fiber->bytes = bytes;
   write_first_frame(fiber);
 #if FIBER_TSAN
   fiber->own_id = __tsan_create_fiber(0);
@@ -200,13 +204,13 @@ void fiber_destroy(Fiber *fiber) {
 #if FIBER_TSAN
   __tsan_destroy_fiber(fiber->own_id);
 #endif
-  munmap(fiber->memory, FIBER_GUARD + FIBER_BYTES);
+  munmap(fiber->memory, FIBER_GUARD + fiber->bytes);
   free(fiber);
 }
 
 #else
 
-Fiber *fiber_create(void) { return NULL; }
+Fiber *fiber_create(size_t bytes) { return (void)bytes, NULL; }
 void fiber_destroy(Fiber *fiber) { (void)fiber; }
 void fiber_start(Fiber *fiber, void (*main)(void *arg), void *arg) { (void)fiber, (void)main, (void)arg; }
 void fiber_resume(Fiber *fiber) { (void)fiber; }

@@ -20,7 +20,7 @@
 typedef struct Fiber Fiber;
 
 #ifndef RNNCC_EDGE
-RUNTIME_LOCAL Fiber *fiber_create(void); /* NULL: out of memory, or this CPU has none */
+RUNTIME_LOCAL Fiber *fiber_create(size_t bytes); /* of its stack. NULL: out of memory, or this CPU has none */
 RUNTIME_LOCAL void fiber_destroy(Fiber *fiber);
 
 /* Once its function has returned, or before the first: the next fiber_resume() begins with main(arg). */

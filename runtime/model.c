@@ -11,8 +11,8 @@
 
 /* The workers: its own, those of another model, or a pool's of some module. */
 static Pool *pool_for(const rnncc_options *options) {
-  if (options->pool) return pool_join(options->pool);
-  if (!options->pool_of) return pool_create(options);
+  if (options->pool) return pool_join(options->pool, module_stack());
+  if (!options->pool_of) return pool_create(options, module_stack());
   pool_share(options->pool_of->pool);
   return options->pool_of->pool;
 }

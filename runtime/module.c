@@ -75,6 +75,13 @@ static const rnncc_api *const apis[MODULES] = {RNNCC_MODULES(TABLE)};
 #define ADDRESS(name, first) &(name),
 static const Module *const modules[MODULES] = {RNNCC_MODULES(ADDRESS)};
 
+size_t module_stack(void) {
+  size_t most = 0;
+  for (int i = 0; i < MODULES; i++)
+    if (modules[i]->info.worker_stack_bytes > most) most = modules[i]->info.worker_stack_bytes;
+  return most;
+}
+
 bool module_is_here(const Module *module) {
   for (int i = 0; i < MODULES; i++)
     if (modules[i] == module) return true;

@@ -16,6 +16,7 @@
 #include "clock.h"
 #include "cpu_limit.h"
 #include "fork_guard.h"
+#include "indirect.h"
 #include "ring.h"
 #include "steer.h"
 #include "steps.h"
@@ -54,10 +55,6 @@ struct Pool {
   Ring *rings;       /* [size]; rank 0's is not used. NULL if the threads are others' */
   Worker *workers;   /* [size]; rank 0 is the caller. NULL with them */
 };
-
-/* 256 KiB of locals and calls is ample for kernels, whose working memory is the arena; the rest is for a debugger's or
- * sanitizer's frames. Small, because a host that locks its memory pays for every page. */
-enum { STACK_BYTES = 1 << 20 };
 
 /* A worker without a job sleeps after about the time that the kernel takes to wake it. Within a region threads spin for
  * longer: a CPU that idled takes some 0.2 ms to come back here, and a sleeping thread is often woken on the CPU of the
@@ -113,7 +110,7 @@ static void *worker_main(void *arg) {
     pool_push(pool, self->rank, job);
     if (!job.body) return NULL;
     Team team = pool_team(pool, self->rank);
-    job.body(job.arg, &team);
+    indirect_body(job.body, job.arg, &team);
     team_leave(&team);
   }
 }
@@ -148,7 +145,7 @@ static void pool_region(Pool *pool, Job job) {
   uint64_t start = clock_ns();
   pool_push(pool, 0, job);
   Team team = pool_team(pool, 0);
-  job.body(job.arg, &team);
+  indirect_body(job.body, job.arg, &team);
   team_leave(&team);
   team_await_end(&team);
   pool_learn(pool, clock_ns() - start, team.waited, pool_woke(pool));
@@ -156,7 +153,7 @@ static void pool_region(Pool *pool, Job job) {
 
 static void run_alone(PoolBody *body, void *arg) {
   Team alone = {.rank = 0, .size = 1};
-  body(arg, &alone);
+  indirect_body(body, arg, &alone);
 }
 
 /* ---- calls without a team of this pool ---- */
@@ -168,20 +165,20 @@ typedef struct Each {
 
 static void call_on_worker(void *arg, Team *team) {
   const Each *each = arg;
-  team->waited += each->body(each->arg, team->rank);
+  team->waited += indirect_each(each->body, each->arg, team->rank);
 }
 
 static void call_on_host_thread(void *arg, int index) {
   const Each *each = arg;
-  each->body(each->arg, index);
+  indirect_each(each->body, each->arg, index);
 }
 
 void pool_each(Pool *pool, rnncc_pool_body *body, void *arg) {
   Each each = {body, arg};
   if (pool->of)
-    pool->of->for_each(pool->of, body, arg);
+    indirect_for_each(pool->of, body, arg);
   else if (pool->parallel_for)
-    pool->parallel_for(pool->host, pool->size, call_on_host_thread, &each);
+    indirect_parallel_for(pool->parallel_for, pool->host, pool->size, call_on_host_thread, &each);
   else
     pool_region(pool, (Job){call_on_worker, &each});
 }
@@ -197,14 +194,14 @@ typedef struct OthersRegion {
 static uint64_t others_work(void *arg, int32_t rank) {
   const OthersRegion *region = arg;
   Team team = pool_team(region->pool, rank);
-  region->job.body(region->job.arg, &team);
+  indirect_body(region->job.body, region->job.arg, &team);
   team_leave(&team);
   return team.waited;
 }
 
 void pool_give_back(Pool *pool) {
   if (pool->of)
-    pool->of->give_back(pool->of);
+    indirect_give_back(pool->of);
   else
     turns_end(&pool->turns);
 }
@@ -223,7 +220,7 @@ static bool take_own(Pool *pool, Turn turn) {
 
 bool pool_take(Pool *pool, Turn turn) {
   if (pool->size == 1) return false;
-  return pool->of ? pool->of->take(pool->of, turn.priority, turn.waits) : take_own(pool, turn);
+  return pool->of ? indirect_take(pool->of, turn.priority, turn.waits) : take_own(pool, turn);
 }
 
 void pool_run(Pool *pool, Turn turn, PoolBody *body, void *arg) {
@@ -260,12 +257,12 @@ static bool worker_start(Worker *worker, const pthread_attr_t *attributes) {
 
 /* Starts workers 1.. and returns how many threads there are with the caller. Workers wait on their rings, and read the
  * pool's other fields only after their first job, so pool->size may still shrink here. */
-static int workers_start(Pool *pool, int wanted) {
+static int workers_start(Pool *pool, int wanted, size_t stack) {
   sigset_t mask, saved;
   mask_for_workers(&mask);
   pthread_attr_t attributes;
   if (pthread_attr_init(&attributes)) return 1;
-  pthread_attr_setstacksize(&attributes, STACK_BYTES);
+  pthread_attr_setstacksize(&attributes, worker_stack_bytes(stack));
   pthread_sigmask(SIG_SETMASK, &mask, &saved); /* inherited by the threads */
   int size = 1;
   for (; size < wanted; size++) {
@@ -306,7 +303,7 @@ typedef struct Start {
 
 static void call_hook(void *arg, Team *team) {
   const Start *start = arg;
-  if (team->rank) start->hook(start->host, team->rank);
+  if (team->rank) indirect_start(start->hook, start->host, team->rank);
 }
 
 /* The first region. However long it takes, the next ones are not told by it that workers are delayed. */
@@ -348,22 +345,22 @@ static Pool *pool_new(int threads) {
 }
 
 /* Of others' threads, with the size that it has. */
-static bool take_steps(Pool *pool, bool by_steps) {
-  if (by_steps) pool->steps = steps_create(pool->size);
+static bool take_steps(Pool *pool, bool by_steps, size_t stack) {
+  if (by_steps) pool->steps = steps_create(pool->size, stack);
   return !by_steps || pool->steps;
 }
 
-static bool make_workers(Pool *pool, const rnncc_options *options) {
+static bool make_workers(Pool *pool, const rnncc_options *options, size_t stack) {
   pool->rings = zeroed_lines(pool->size, sizeof *pool->rings);
   pool->workers = calloc(pool->size, sizeof *pool->workers);
   if (!pool->rings || !pool->workers) return false;
-  pool->size = workers_start(pool, pool->size);
+  pool->size = workers_start(pool, pool->size, stack);
   if (options->bind_threads) workers_bind(pool);
   if (options->thread_start) workers_greet(pool, options);
   return true;
 }
 
-Pool *pool_create(const rnncc_options *options) {
+Pool *pool_create(const rnncc_options *options, size_t stack) {
   int threads = options->threads ? options->threads : cpu_limit_threads();
   if (threads > POOL_MAX_THREADS) threads = POOL_MAX_THREADS;
   Pool *pool = pool_new(threads);
@@ -372,21 +369,21 @@ Pool *pool_create(const rnncc_options *options) {
   pool->steer = options->steer_threads >= 0;
   pool->parallel_for = options->parallel_for;
   pool->host = options->host;
-  if (pool->parallel_for ? take_steps(pool, options->by_steps) : make_workers(pool, options)) return pool;
+  if (pool->parallel_for ? take_steps(pool, options->by_steps, stack) : make_workers(pool, options, stack)) return pool;
   pool_free(pool);
   return NULL;
 }
 
-Pool *pool_join(rnncc_pool *of) {
+Pool *pool_join(rnncc_pool *of, size_t stack) {
   Pool *pool = pool_new(of->threads);
   if (!pool) return NULL;
   pool->crowded = of->crowded;
   pool->of = of;
-  if (!take_steps(pool, of->by_steps)) {
+  if (!take_steps(pool, of->by_steps, stack)) {
     pool_free(pool);
     return NULL;
   }
-  of->share(of);
+  indirect_share(of);
   return pool;
 }
 
@@ -401,13 +398,13 @@ static void end_workers(Pool *pool) {
 void pool_destroy(Pool *pool) {
   if (!pool || atomic_fetch_sub_explicit(&pool->users, 1, memory_order_acq_rel) > 1) return;
   if (pool->workers && fork_guard_holds(pool->guard)) end_workers(pool);
-  if (pool->of) pool->of->release(pool->of);
+  if (pool->of) indirect_release(pool->of);
   pool_free(pool);
 }
 
 int pool_size(const Pool *pool) { return pool->size; }
 
-int pool_narrowed(const Pool *pool) { return pool->of ? pool->of->narrowed(pool->of) : pool->narrowed; }
+int pool_narrowed(const Pool *pool) { return pool->of ? indirect_narrowed(pool->of) : pool->narrowed; }
 
 int pool_waiting(const Pool *pool) { return (int)atomic_load_explicit(&pool->turns.waiting, memory_order_relaxed); }
 

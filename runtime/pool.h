@@ -26,11 +26,19 @@ typedef struct Turn {
 } Turn;
 
 #ifndef RNNCC_EDGE
-/* Starts the workers. options: complete, of this header's size. The system may give fewer threads than asked; that is
- * no error. NULL: out of memory. */
-RUNTIME_LOCAL Pool *pool_create(const rnncc_options *options);
+/* Starts the workers. options: complete, of this header's size. stack: the bytes that bodies need of it; 0: not known.
+ * The system may give fewer threads than asked; that is no error. NULL: out of memory. */
+RUNTIME_LOCAL Pool *pool_create(const rnncc_options *options, size_t stack);
 /* A guest of `of`, which it shares; of this runtime or of another module's. */
-RUNTIME_LOCAL Pool *pool_join(rnncc_pool *of);
+RUNTIME_LOCAL Pool *pool_join(rnncc_pool *of, size_t stack);
+
+/* Bytes of a worker's stack: 1 MiB, or what bodies need and 256 KiB. Kernels have their working memory in the arena:
+ * what is over is for libc, a debugger's or sanitizer's frames. Small, because a host that locks its memory pays for
+ * every page. */
+static inline size_t worker_stack_bytes(size_t need) {
+  size_t usual = (size_t)1 << 20, more = need + ((size_t)256 << 10);
+  return more > usual ? more : usual;
+}
 /* One more calls pool_destroy(). */
 RUNTIME_LOCAL void pool_share(Pool *pool);
 /* The last of those who share the pool joins the workers; then no region may be running. In the child of a fork, where

@@ -16,7 +16,8 @@
  *                 thread it makes no system call. Of options.waits the caller waits for other runs.
  *   numbers       denormals are taken and written as zero, rounding is to nearest, no exception traps: on the threads
  *                 of a run while it lasts. The caller's mode is as it was when run() returns.
- *   stack         64 KiB of the caller's stack are room for a call. Workers have 1 MiB each.
+ *   stack         64 KiB of the caller's stack are room for a call; info says what this module needs. Workers have
+ *                 1 MiB each, or more if it needs more.
  *   unloading     dlclose() after all models and contexts are destroyed, and pools that the module made: then nothing
  *                 is left of it, no thread, no memory and no handler. Before, the workers' code would go away under
  *                 them, and the process crashes.
@@ -154,6 +155,12 @@ typedef struct rnncc_info {
   const rnncc_tensor_info *weights;
   int32_t n_weights;
   int32_t unused; /* so that what comes next is no older header's padding: not read */
+  /* The most that calls take of a thread's stack, of this network for this target, whatever its inputs: computed from
+   * the machine code, and an allowance for libc. What a host's own functions take, such as parallel_for, is not in it,
+   * nor what handlers of signals do. 0: not known, as of sources of --emit=c, which any compiler may have compiled. */
+  size_t run_stack_bytes;    /* of the caller, in run(), backward(), backward_from() and step() */
+  size_t call_stack_bytes;   /* of the caller, in any function: model_create() takes most */
+  size_t worker_stack_bytes; /* of a worker, or of a thread that parallel_for has. 0, too: there are none */
 } rnncc_info;
 
 /* New numbers of a weight, for weights_set(): row-major, contiguous, aligned to the element. */

@@ -3,6 +3,7 @@
  */
 #include "context.h"
 #include "float_mode.h"
+#include "indirect.h"
 #include "memory.h"
 
 typedef struct Region {
@@ -14,7 +15,7 @@ static void region_body(void *arg, Team *team) {
   const Region *region = arg;
   FloatMode mode = float_mode_enter();
   if (region->run->profile) profile_enter(team);
-  region->schedule(region->run, team);
+  indirect_part(region->schedule, region->run, team);
   float_mode_leave(mode);
 }
 
@@ -86,7 +87,7 @@ void deliver_staged(const rnncc_context *context, int output, rnncc_tensor *tens
 
 static void deliver_outputs(const rnncc_context *context, rnncc_tensor *outputs) {
   const Module *module = context->model->module;
-  if (module->output_room) module->output_shapes(context->dims, context->shapes);
+  if (module->output_room) indirect_shapes(module->output_shapes, context->dims, context->shapes);
   for (int i = 0; i < module->info.n_outputs; i++) {
     rnncc_tensor *output = tensor_at(outputs, i);
     int32_t rank = output->rank = module->info.outputs[i].rank;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "context.h"
+#include "indirect.h"
 
 typedef struct SharedPool {
   rnncc_pool functions; /* first: its address is this struct's */
@@ -44,7 +45,7 @@ rnncc_status shared_pool_create(const rnncc_options *given, rnncc_pool **out, co
     return refused(RNNCC_ERROR_ARGUMENT, "pool_create: options name a pool already; expected neither pool nor pool_of",
                    why);
   SharedPool *shared = calloc(1, sizeof *shared);
-  Pool *pool = shared ? pool_create(&options) : NULL;
+  Pool *pool = shared ? pool_create(&options, module_stack()) : NULL;
   if (!pool) {
     free(shared);
     return refused(RNNCC_ERROR_MEMORY, "pool_create: out of memory", why);
@@ -69,5 +70,5 @@ rnncc_status shared_pool_create(const rnncc_options *given, rnncc_pool **out, co
 }
 
 void shared_pool_destroy(rnncc_pool *pool) {
-  if (pool) pool->release(pool);
+  if (pool) indirect_release(pool);
 }

@@ -5,6 +5,7 @@
 
 #include "fiber.h"
 #include "float_mode.h"
+#include "indirect.h"
 
 typedef struct StepsWorker {
   Steps *steps;
@@ -22,7 +23,8 @@ struct Steps {
 static void steps_walk(void *arg) {
   const StepsWorker *self = arg;
   Steps *steps = self->steps;
-  steps->body(steps->arg, &(Team){.rank = self->rank, .size = steps->size, .fiber = self->fiber});
+  Team team = {.rank = self->rank, .size = steps->size, .fiber = self->fiber};
+  indirect_body(steps->body, steps->arg, &team);
 }
 
 /* The mode is the thread's, and each step may have another one. */
@@ -42,19 +44,19 @@ void steps_run(Steps *steps, Pool *pool, PoolBody *body, void *arg) {
   while (fiber_runs(steps->workers[0].fiber)); /* all end in the same step: they enter the same barriers */
 }
 
-static bool make_fibers(Steps *steps) {
+static bool make_fibers(Steps *steps, size_t stack) {
   for (int rank = 0; rank < steps->size; rank++) {
-    steps->workers[rank] = (StepsWorker){steps, rank, fiber_create()};
+    steps->workers[rank] = (StepsWorker){steps, rank, fiber_create(worker_stack_bytes(stack))};
     if (!steps->workers[rank].fiber) return false;
   }
   return true;
 }
 
-Steps *steps_create(int size) {
+Steps *steps_create(int size, size_t stack) {
   Steps *steps = calloc(1, sizeof *steps);
   if (!steps) return NULL;
   *steps = (Steps){.size = size, .workers = calloc((size_t)size, sizeof *steps->workers)};
-  if (steps->workers && make_fibers(steps)) return steps;
+  if (steps->workers && make_fibers(steps, stack)) return steps;
   steps_destroy(steps);
   return NULL;
 }

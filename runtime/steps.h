@@ -11,7 +11,7 @@
 
 typedef struct Steps Steps;
 
-RUNTIME_LOCAL Steps *steps_create(int size); /* NULL: out of memory */
+RUNTIME_LOCAL Steps *steps_create(int size, size_t stack); /* stack: as of pool_create(). NULL: out of memory */
 RUNTIME_LOCAL void steps_destroy(Steps *steps);
 
 /* Calls body(arg, team) for each worker of the team, step by step; pool_each() makes the calls of each. The pool is the

@@ -10,6 +10,7 @@
 
 #include "context.h"
 #include "float_mode.h"
+#include "indirect.h"
 #include "optimizer.h"
 
 #ifdef RNNCC_TRAINS /* else nothing of it is in the module */
@@ -219,7 +220,7 @@ static void share(rnncc_context *context, PoolBody *body, Work *work) {
   if (work->trained->pieces >= LEAST_PIECES)
     pool_run(context->model->pool, context->model->turn, body, work);
   else
-    body(work, &(Team){.rank = 0, .size = 1});
+    indirect_body(body, work, &(Team){.rank = 0, .size = 1});
 }
 
 static double sum_of_squares(rnncc_context *context) {

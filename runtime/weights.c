@@ -8,6 +8,7 @@
 
 #include "float_mode.h"
 #include "fork_guard.h"
+#include "indirect.h"
 #include "repack.h"
 
 #ifdef RNNCC_MUTABLE /* else nothing of it is in the module */
@@ -242,7 +243,7 @@ static void derive_weights(const WeightsPacking *p, Team *team) {
              .fault = &fault};
   for (int part = 0; part < derivation->n_parts; part++) {
     if (!p->parts[part]) continue;
-    derivation->parts[part](&run, team);
+    indirect_part(derivation->parts[part], &run, team);
     team_barrier(team);
   }
   if (team->rank == 0) take_staged(p);

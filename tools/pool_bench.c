@@ -122,7 +122,7 @@ int main(int argc, char **argv) {
     return 2;
   }
   Bench bench = {
-      .pool = pool_create(&(rnncc_options){.struct_size = sizeof(rnncc_options), .threads = threads}),
+      .pool = pool_create(&(rnncc_options){.struct_size = sizeof(rnncc_options), .threads = threads}, 0),
       .gomp = find_gomp(),
       .threads = threads,
   };

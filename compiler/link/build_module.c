@@ -4,14 +4,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ir/mutable.h"
 #include "link/archive.h"
 #include "link/built_runtime.h"
 #include "link/check_module.h"
+#include "link/stack_need.h"
 #include "link/toolchain.h"
 #include "machine/targets.h"
 #include "support/clang_program.h"
 #include "support/data_directory.h"
 #include "support/files.h"
+#include "support/numbers.h"
 #include "support/process.h"
 
 enum { MAX_ARGUMENTS = 64 };
@@ -181,7 +184,7 @@ static const char *const *compile_command(Arena *arena, const Build *build, cons
   int count = 0;
   argv[count++] = clang_program();
   while (*common) argv[count++] = *common++;
-  const char *rest[] = {"-I.", "-c", source, "-o", object_of(arena, source)};
+  const char *rest[] = {"-fstack-usage", "-I.", "-c", source, "-o", object_of(arena, source)};
   for (size_t i = 0; i < sizeof rest / sizeof *rest; i++) argv[count++] = rest[i];
   return argv;
 }
@@ -284,6 +287,40 @@ static void compile_sources(Arena *arena, const Units *units, const char *folder
   stop_on_failure(compilers, count, build->seconds);
 }
 
+/* ---- the stack ---- */
+
+/* The unit of the derivation of this one's weights; -1: there is none. */
+static int derivation_of(const Units *units, int index) {
+  const MutableWeights *mutables = units->list[index]->program->graph->mutables;
+  for (int i = 0; i < units->count; i++)
+    if (mutables && mutables->derivation && units->list[i]->program->graph == mutables->derivation) return i;
+  return -1;
+}
+
+static int most_arguments(const Program *program) {
+  enum { OF_HELPERS = 24 }; /* functions that kernels call */
+  int most = OF_HELPERS;
+  for (int i = 0; i < program->n_kernels; i++) most = (int)max_int(most, program->kernels[i].kernel->n_parameters);
+  return most;
+}
+
+static void tell_stack_needs(Arena *arena, const Units *units, const char *folder, const Build *build,
+                             const char *runtime) {
+  StackUnit *list = ARENA_ARRAY(arena, StackUnit, units->count);
+  for (int i = 0; i < units->count; i++) {
+    const Unit *unit = units->list[i];
+    const char *prefix = build->name ? build->name : "rnncc";
+    list[i] = (StackUnit){
+        .object = {.path = arena_format(arena, "%s/%s", folder, object_of(arena, unit->file)),
+                   .vector_bytes = target_of(unit)->lanes * (int64_t)sizeof(float),
+                   .pushed_arguments = most_arguments(unit->program)},
+        .module = arena_format(arena, "%s_module%s%s", prefix, unit->name ? "_" : "", unit->name ? unit->name : ""),
+        .derivation = derivation_of(units, i),
+    };
+  }
+  write_stack_needs(arena, list, units->count, runtime);
+}
+
 static void write_library(Arena *arena, const char *object, const char *name, const char *output) {
   FileBytes bytes = file_read(arena, object, MAX_OBJECT_BYTES, LOCATION_FILE(object));
   archive_write(arena, output, bytes, arena_format(arena, "%s_module_query", name));
@@ -295,15 +332,19 @@ static const char *runtime_object(Arena *arena, const char *folder) {
 
 /* Puts the one that was built with rnncc in the place of what compiling would make. */
 static bool take_built_runtime(Arena *arena, const Build *build, const char *text, const char *folder) {
-  FileBytes object = built_runtime(arena, build, text);
-  if (object.size) file_write(arena, runtime_object(arena, folder), object.data, object.size);
-  return object.size > 0;
+  BuiltRuntime built = built_runtime(arena, build, text);
+  if (!built.object.size) return false;
+  const char *object = runtime_object(arena, folder), *frames = file_with_suffix(arena, object, ".su");
+  file_write(arena, object, built.object.data, built.object.size);
+  file_write(arena, frames, built.frames.data, built.frames.size);
+  return true;
 }
 
 void build_module(const Units *units, const char *folder, const Build *build, const char *runtime, const char *output) {
   Arena *arena = units->list[0]->program->arena;
   bool built = !runtime && take_built_runtime(arena, build, units_runtime_text(units), folder);
   compile_sources(arena, units, folder, build, !runtime && !built);
+  tell_stack_needs(arena, units, folder, build, runtime ? runtime : runtime_object(arena, folder));
   if (!runtime) runtime = object_of(arena, runtime_source);
   /* Within the folder and from there into place: lld takes a % anywhere in the path for a digit to make up. */
   const char *linked = build->name ? "module.o" : "module.so";

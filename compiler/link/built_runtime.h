@@ -2,8 +2,8 @@
 /*
  * The runtime of shared objects for the machine that rnncc was built on, compiled then: of a small network's module it
  * is most of what there is to compile. It lies in lib/rnncc, or in the build, as one file: the digest of what it was
- * made from (command, sources), that of the object, the object. So an object that other sources would make, or that is
- * damaged, is left where it is.
+ * made from (command, sources), that of what follows, the bytes of what clang says of frames, that, the object. So an
+ * object that other sources would make, or that is damaged, is left where it is.
  */
 #ifndef RNNCC_BUILT_RUNTIME_H
 #define RNNCC_BUILT_RUNTIME_H
@@ -11,8 +11,13 @@
 #include "link/toolchain.h"
 #include "support/files.h"
 
+typedef struct BuiltRuntime {
+  FileBytes object;
+  FileBytes frames; /* as clang writes it beside the object (link/call_graph.h) */
+} BuiltRuntime;
+
 /* The object of the runtime whose one source is `text`; size 0: there is none, or $RNNCC_CLANG is to compile all. */
-FileBytes built_runtime(Arena *arena, const Build *build, const char *text);
+BuiltRuntime built_runtime(Arena *arena, const Build *build, const char *text);
 
 /* Compiles those that modules need most, and writes them into `folder`. */
 void make_built_runtimes(Arena *arena, const char *folder);

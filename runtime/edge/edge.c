@@ -5,6 +5,7 @@
  * the caller's. There are no messages and no profile.
  */
 #include "context.h"
+#include "indirect.h"
 
 /* Immutable, so that one of each network is enough: an edge library is of one target. */
 #define MODEL(name, first) {.module = &(name)},
@@ -50,7 +51,7 @@ int32_t model_narrowed(const rnncc_model *model) {
 void pool_run(Pool *pool, Turn turn, PoolBody *body, void *arg) {
   (void)pool, (void)turn;
   Team alone = {.rank = 0, .size = 1};
-  body(arg, &alone);
+  indirect_body(body, arg, &alone);
 }
 
 void *memory_take(size_t bytes) {

@@ -215,6 +215,7 @@ def test_a_module_says_what_it_computes(tagger):
         assert module.states == (rnncc.State("h0", "f32", (1, "B", 4), (1, 3, 4), 1, 3),)
         assert [(it.name, it.dtype, it.max_shape) for it in module.outputs] == [("y", "f32", (9, 1, 3, 4))]
         assert module.info.name == "tagger" and module.info.weights_bytes > 0
+        assert 0 < module.info.worker_stack_bytes < module.info.run_stack_bytes < module.info.call_stack_bytes < 65536
 
 
 def test_states_go_on_and_are_moved_by_slot(tagger):

@@ -38,6 +38,14 @@ def odd(folder):
     return path
 
 
+def noted(loaded):
+    """The lines of a loaded module that its note has, too: what calls need of the stack is found when all is compiled."""
+    lines = loaded.stdout.splitlines()
+    stack = [line for line in lines if line.startswith("stack ")]
+    assert len(stack) == 1
+    return [line for line in lines if line not in stack]
+
+
 @pytest.mark.parametrize("name", ["digits_rnn", "digits_cnn", "odd"])
 def test_the_note_says_what_the_loaded_module_does(rnnrun, compile, tmp_path, name):
     module = compile(odd(tmp_path) if name == "odd" else ROOT / "models" / f"{name}.json")
@@ -45,7 +53,7 @@ def test_the_note_says_what_the_loaded_module_does(rnnrun, compile, tmp_path, na
     assert (loaded.returncode, read.returncode) == (0, 0), loaded.stderr + read.stderr
     machine, *lines = read.stdout.splitlines()
     assert machine.startswith("machine  s390, 64 bits, little-endian; this is ")
-    assert lines == loaded.stdout.splitlines() and len(lines) >= 8
+    assert lines == noted(loaded) and len(lines) >= 8
 
 
 def by_type(text):
@@ -82,7 +90,7 @@ def test_a_module_that_was_built_for_another_machine(rnncc, aarch64_rnnrun, rnnr
     here, there = rnnrun("inspect", tmp_path / "m.so"), aarch64_rnnrun("inspect", tmp_path / "m.so")
     assert (here.returncode, there.returncode) == (0, 0), here.stderr + there.stderr
     assert here.stdout.startswith("machine  aarch64, 64 bits, little-endian; this is x86_64")
-    assert here.stdout.splitlines()[1:] == there.stdout.splitlines()
+    assert here.stdout.splitlines()[1:] == noted(there)
     done = rnnrun("run", tmp_path / "m.so", "--input", "x=random")
     assert done.returncode == 5 and "m.so: for aarch64, 64 bits, little-endian; this is x86_64 with glibc" in done.stderr
 
@@ -93,7 +101,7 @@ def test_a_module_that_was_built_with_another_libc(compile, rnnrun, rnnrun_of):
     machine, *lines = rnnrun("inspect", module).stdout.splitlines()
     assert machine == ("machine  x86_64, 64 bits, little-endian, musl; this is x86_64 with glibc, so the module is read, not "
                        "loaded")
-    assert lines == by_musl("inspect", module).stdout.splitlines() and "target   x86_64-linux-musl" in lines
+    assert lines == noted(by_musl("inspect", module)) and "target   x86_64-linux-musl" in lines
     for verb, *words in (["run"], ["bench"], ["profile"], ["verify", "--expect", "probabilities=@absent.npy"]):
         done = rnnrun(verb, module, *words)
         assert done.returncode == 5 and "for x86_64, 64 bits, little-endian, musl; this is x86_64 with glibc" in done.stderr, verb

@@ -158,7 +158,7 @@ static int run_once(int n, int delays, void (*main)(void *thread)) {
 /* All schedules with so many delays; after each, all threads have ended, and ends_well() holds. */
 static void explore(int n, int delays, void (*begin)(void), void (*main)(void *thread), bool (*ends_well)(void)) {
   int runs = 0;
-  for (int i = 0; i < n; i++) threads[i].fiber = fiber_create();
+  for (int i = 0; i < n; i++) threads[i].fiber = fiber_create(1 << 20);
   decided = 0;
   do {
     begin();

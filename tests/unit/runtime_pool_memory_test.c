@@ -85,7 +85,7 @@ static void add_one(void *arg, Team *team) { ((int *)arg)[team->rank]++; }
 static bool made_and_ended(const rnncc_options *options) {
   int before = allocated;
   int64_t mapped_before = mapped;
-  Pool *pool = pool_create(options);
+  Pool *pool = pool_create(options, 0);
   until_failure = NEVER;
   if (pool) {
     int done[3] = {0};
@@ -109,7 +109,7 @@ static void nothing_is_left(void **state) {
 static int allocations_of(const rnncc_options *options) {
   enum { MANY = 1000 };
   until_failure = MANY;
-  Pool *pool = pool_create(options);
+  Pool *pool = pool_create(options, 0);
   int count = MANY - until_failure;
   until_failure = NEVER;
   pool_destroy(pool);

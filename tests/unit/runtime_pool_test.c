@@ -54,7 +54,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *now) {
 }
 
 static Pool *pool_of(int threads) {
-  Pool *pool = pool_create(&(rnncc_options){.struct_size = sizeof(rnncc_options), .threads = threads});
+  Pool *pool = pool_create(&(rnncc_options){.struct_size = sizeof(rnncc_options), .threads = threads}, 0);
   assert_non_null(pool);
   pool_keep_together(pool);
   return pool;
@@ -326,7 +326,7 @@ static void one_cpu_in_the_mask_suffices(void **state) {
 static void binding_is_never_an_error(void **state) {
   (void)state;
   int visits[MAX_TEAM * 32] = {0};
-  Pool *pool = pool_create(&(rnncc_options){.struct_size = sizeof(rnncc_options), .threads = 8, .bind_threads = 1});
+  Pool *pool = pool_create(&(rnncc_options){.struct_size = sizeof(rnncc_options), .threads = 8, .bind_threads = 1}, 0);
   assert_int_equal(pool_size(pool), 8);
   for (int i = 0; i < 100; i++) pool_run(pool, (Turn){0}, count_visit, visits);
   for (int rank = 0; rank < 8; rank++) assert_int_equal(visits[rank * 32], 100);
@@ -345,7 +345,8 @@ static void bound_workers_have_cpus_of_their_own(void **state) {
   sched_getaffinity(0, sizeof all, &all);
   CPU_ZERO(&taken);
   int size = CPU_COUNT(&all) < MAX_TEAM ? CPU_COUNT(&all) : MAX_TEAM;
-  Pool *pool = pool_create(&(rnncc_options){.struct_size = sizeof(rnncc_options), .threads = size, .bind_threads = 1});
+  Pool *pool =
+      pool_create(&(rnncc_options){.struct_size = sizeof(rnncc_options), .threads = size, .bind_threads = 1}, 0);
   pool_keep_together(pool);
   pool_run(pool, (Turn){0}, note_mask, masks);
   assert_true(CPU_EQUAL(&masks[0], &all));
@@ -386,8 +387,10 @@ static void host_parallel_for(void *host, int n, void (*body)(void *arg, int ind
 static void the_host_may_bring_its_own_threads(void **state) {
   (void)state;
   int regions = 0;
-  Pool *pool = pool_create(&(rnncc_options){
-      .struct_size = sizeof(rnncc_options), .threads = 3, .parallel_for = host_parallel_for, .host = &regions});
+  Pool *pool = pool_create(
+      &(rnncc_options){
+          .struct_size = sizeof(rnncc_options), .threads = 3, .parallel_for = host_parallel_for, .host = &regions},
+      0);
   for (int i = 0; i < 20; i++) {
     uint32_t cells[2][MAX_TEAM] = {{1, 2, 3}}, expected[2][MAX_TEAM];
     memcpy(expected, cells, sizeof cells);
@@ -479,7 +482,7 @@ static void after_being_held_up_the_pool_runs_alone_for_a_while(void **state) {
   (void)state;
   main_thread = pthread_self();
   clock_stands = true;
-  Pool *pool = pool_create(&(rnncc_options){.struct_size = sizeof(rnncc_options), .threads = 2});
+  Pool *pool = pool_create(&(rnncc_options){.struct_size = sizeof(rnncc_options), .threads = 2}, 0);
   assert_non_null(pool);
   bool crowded = cpu_limit_cpus() < 2;
   for (int alone = 1; alone <= 8; alone *= 2) {
@@ -500,7 +503,7 @@ static void a_caller_that_works_for_longer_than_it_waits_is_not_held_up(void **s
   (void)state;
   main_thread = pthread_self();
   clock_stands = true;
-  Pool *pool = pool_create(&(rnncc_options){.struct_size = sizeof(rnncc_options), .threads = 2});
+  Pool *pool = pool_create(&(rnncc_options){.struct_size = sizeof(rnncc_options), .threads = 2}, 0);
   assert_non_null(pool);
   for (int i = 0; i < 5; i++) {
     int size = 0;
@@ -529,7 +532,7 @@ static void after_a_slow_greeting_the_pool_runs_with_all_workers(void **state) {
   main_thread = pthread_self();
   clock_stands = true;
   Pool *pool =
-      pool_create(&(rnncc_options){.struct_size = sizeof(rnncc_options), .threads = 2, .thread_start = start_slowly});
+      pool_create(&(rnncc_options){.struct_size = sizeof(rnncc_options), .threads = 2, .thread_start = start_slowly}, 0);
   assert_non_null(pool);
   int size = 0;
   pool_run(pool, (Turn){0}, note_team_size, &size);
@@ -554,7 +557,7 @@ static void a_caller_with_fewer_items_than_workers_is_not_held_up(void **state) 
   (void)state;
   main_thread = pthread_self();
   clock_stands = true;
-  Pool *pool = pool_create(&(rnncc_options){.struct_size = sizeof(rnncc_options), .threads = 2});
+  Pool *pool = pool_create(&(rnncc_options){.struct_size = sizeof(rnncc_options), .threads = 2}, 0);
   assert_non_null(pool);
   for (int i = 0; i < 20; i++) {
     int size = 0;

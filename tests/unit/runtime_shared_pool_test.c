@@ -295,7 +295,7 @@ static void a_guest_knows_whether_the_threads_are_a_crowd(void **state) {
   rnncc_pool *pool = pool_with(here(), (rnncc_options){.threads = 2});
   for (int crowded = 0; crowded < 2; crowded++) {
     pool->crowded = crowded;
-    Pool *guest = pool_join(pool);
+    Pool *guest = pool_join(pool, 0);
     assert_int_equal(pool_crowded(guest), crowded);
     pool_destroy(guest);
   }

@@ -74,8 +74,8 @@ static int read_mask(void **state) {
 }
 
 static Pool *pool_of(int threads, int steer) {
-  Pool *pool =
-      pool_create(&(rnncc_options){.struct_size = sizeof(rnncc_options), .threads = threads, .steer_threads = steer});
+  Pool *pool = pool_create(
+      &(rnncc_options){.struct_size = sizeof(rnncc_options), .threads = threads, .steer_threads = steer}, 0);
   assert_non_null(pool);
   pool_keep_together(pool);
   return pool;
@@ -211,7 +211,7 @@ static void count_visit(void *arg, Team *team) { ((int *)arg)[team->rank * 32]++
 static int run_filtered(unsigned number) {
   int visits[3 * 32] = {0};
   if (!refuse_call(number)) return NO_FILTERS;
-  Pool *pool = pool_create(&(rnncc_options){.struct_size = sizeof(rnncc_options), .threads = 3, .bind_threads = 1});
+  Pool *pool = pool_create(&(rnncc_options){.struct_size = sizeof(rnncc_options), .threads = 3, .bind_threads = 1}, 0);
   if (!pool || pool_size(pool) != 3) return FAILS;
   pool_keep_together(pool);
   for (int i = 0; i < 100; i++) pool_run(pool, (Turn){0}, count_visit, visits);

@@ -85,7 +85,8 @@ static Pool *pool_by_steps(int threads, rnncc_parallel_for parallel_for, Host *h
                                             .threads = threads,
                                             .parallel_for = parallel_for,
                                             .host = host,
-                                            .by_steps = 1});
+                                            .by_steps = 1},
+                           0);
   assert_non_null(pool);
   return pool;
 }

@@ -144,6 +144,15 @@ static int inspect_foreign(const char *path, const ElfFile *file, const char *ne
 
 /* ---- a loaded module ---- */
 
+/* Of modules that say it. */
+static void print_stack(const rnncc_info *info) {
+  if (!RNNCC_HAS(info, worker_stack_bytes) || !info->call_stack_bytes) return;
+  printf("%-8s %zu bytes of its caller's in a run, %zu in any call", "stack", info->run_stack_bytes,
+         info->call_stack_bytes);
+  if (info->worker_stack_bytes) printf(", %zu of a worker's", info->worker_stack_bytes);
+  putchar('\n');
+}
+
 /* description: its note, which alone tells the weights by type; or NULL. */
 static void print_info(const rnncc_info *info, const char *description) {
   print_field("model", info->name);
@@ -168,6 +177,7 @@ static void print_info(const rnncc_info *info, const char *description) {
   printf("%-8s %zu bytes packed, sha256 %s\n", "weights", info->weights_bytes, info->weights_sha256);
   if (description) print_lines_of(description, "types    ");
   printf("%-8s %zu bytes a context\n", "memory", info->arena_bytes);
+  print_stack(info);
   print_field("build", info->build);
 }
 

@@ -37,7 +37,8 @@ class Info(Structure):
                 ("n_states", c_int32), ("dim_size", c_uint32), ("tensor_size", c_uint32), ("state_size", c_uint32),
                 ("dims", POINTER(DimInfo)), ("inputs", POINTER(TensorInfo)),
                 ("outputs", POINTER(TensorInfo)), ("states", POINTER(StateInfo)), ("weights", POINTER(TensorInfo)),
-                ("n_weights", c_int32), ("unused", c_int32)]
+                ("n_weights", c_int32), ("unused", c_int32), ("run_stack_bytes", c_size_t),
+                ("call_stack_bytes", c_size_t), ("worker_stack_bytes", c_size_t)]
 
 
 class Weight(Structure):

@@ -57,6 +57,10 @@ class Info:
     outputs: Tuple[Tensor, ...]
     states: Tuple[State, ...]
     weights: Tuple[Tensor, ...]  # those that can change: Module.weights
+    # What calls take of a thread's stack at most; 0: not known.
+    run_stack_bytes: int
+    call_stack_bytes: int
+    worker_stack_bytes: int
 
 
 @dataclass(frozen=True)
@@ -117,7 +121,12 @@ def info_of(info: Any) -> Info:
                 weights_bytes=info.weights_bytes, arena_bytes=info.arena_bytes, dims=tuple(dims),
                 inputs=tuple(Tensor(**_tensor(it, dims)) for it in abi.inputs(info)),
                 outputs=tuple(Tensor(**_tensor(it, dims)) for it in abi.outputs(info)), states=states,
-                weights=tuple(Tensor(**_tensor(it, dims)) for it in abi.weights(info)))
+                weights=tuple(Tensor(**_tensor(it, dims)) for it in abi.weights(info)), **_stack(info))
+
+
+def _stack(info: Any) -> Dict[str, int]:
+    fields = ("run_stack_bytes", "call_stack_bytes", "worker_stack_bytes")
+    return {field: getattr(info, field) if abi.has(info, field) else 0 for field in fields}
 
 
 def profile_of(entries: List[Any]) -> List[ProfileEntry]:

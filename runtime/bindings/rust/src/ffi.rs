@@ -64,7 +64,7 @@ pub struct Info {
     pub inputs: *const TensorInfo,
     pub outputs: *const TensorInfo,
     pub states: *const StateInfo,
-    // What follows is there only if struct_size says so: in `LaterInfo`.
+    // What follows is there only if struct_size says so: in `LaterInfo` and `StackInfo`.
 }
 
 /// An Info that has these, too.
@@ -74,6 +74,15 @@ pub struct LaterInfo {
     pub weights: *const TensorInfo,
     pub n_weights: i32,
     pub unused: i32,
+}
+
+/// A LaterInfo that has these, too.
+#[repr(C)]
+pub struct StackInfo {
+    pub later: LaterInfo,
+    pub run_stack_bytes: usize,
+    pub call_stack_bytes: usize,
+    pub worker_stack_bytes: usize,
 }
 
 #[repr(C)]

@@ -89,6 +89,14 @@ pub struct Dim {
     pub multiple: i64,
 }
 
+/// Bytes of a thread's stack: of the caller's in a run, in any call, of a worker's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stack {
+    pub run: usize,
+    pub call: usize,
+    pub worker: usize,
+}
+
 /// An input, an output or a state. An extent of -1 is known only at run time; `max_shape` is the most.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Described {
@@ -192,6 +200,17 @@ impl Library {
     }
     pub fn isa(&self) -> String {
         unsafe { text(self.info().isa) }
+    }
+
+    /// What calls take of a thread's stack at most; None: it is not known.
+    pub fn stack(&self) -> Option<Stack> {
+        let info = self.info();
+        if (info.struct_size as usize) < size_of::<ffi::StackInfo>() {
+            return None;
+        }
+        let it = unsafe { &*(info as *const ffi::Info as *const ffi::StackInfo) };
+        let stack = Stack { run: it.run_stack_bytes, call: it.call_stack_bytes, worker: it.worker_stack_bytes };
+        (stack.call > 0).then_some(stack)
     }
 
     pub fn dims(&self) -> Vec<Dim> {

@@ -44,6 +44,7 @@ fn the_interface_is_read() {
     assert_eq!(library.outputs()[0].max_shape, [16, 4, 3]);
     assert_eq!((library.dims()[0].name.as_str(), library.dims()[0].max, library.dims()[0].multiple), ("T", 16, 1));
     assert_eq!((library.name(), library.networks().len()), ("fake".to_string(), 1));
+    assert_eq!(library.stack(), None, "rnncc did not build it");
 }
 
 #[test]
