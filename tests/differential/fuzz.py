@@ -35,7 +35,7 @@ def options():
 def check_group(given, number, folder):
     """Prints what is wrong with it. Returns how many findings there are, and the counts."""
     plan, checker = plans.plan(number), Checker(folder)
-    cases = [random_case(given.seed, number * given.graphs + k, prefix=f"g{k}_", winograd=plan.winograd) for k in range(given.graphs)]
+    cases = [random_case(given.seed, number * given.graphs + k, prefix=f"g{k}_", **plan.of_graphs) for k in range(given.graphs)]
     found = checker.check(cases, *plan.words)
     counts = dict(checker.counts)
     for finding in found:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""How groups of random graphs are compiled: PLANS, in turns. A graph is the same whatever its plan, but for `winograd`."""
+"""How groups of random graphs are compiled: FORMS and TARGETS, in turns. A graph is the same whatever its plan, but for
+`winograd` and `most_steps`."""
 from typing import NamedTuple
 
 TARGETS = ("x86-64-v4", "x86-64-v3", "x86-64")
@@ -10,10 +11,15 @@ class Plan(NamedTuple):
     target: str
     options: tuple
     winograd: bool  # convolutions may run by Winograd's algorithm, whose results are rounded
+    most_steps: int  # operators of a graph, besides one that is due and those that prepare their inputs
 
     @property
     def words(self):
         return (f"--target={self.target}", *self.options)
+
+    @property
+    def of_graphs(self):
+        return {"winograd": self.winograd, "most_steps": self.most_steps}
 
 
 FORMS = [
@@ -26,6 +32,6 @@ FORMS = [
 
 
 def plan(number):
-    """Each form on each target within len(FORMS) * len(TARGETS) groups."""
+    """Each form on each target within len(FORMS) * len(TARGETS) groups; a third of them has long graphs, each form among them."""
     options = FORMS[number % len(FORMS)]
-    return Plan(TARGETS[number % len(TARGETS)], options, EXACT not in options)
+    return Plan(TARGETS[number % len(TARGETS)], options, EXACT not in options, 6 if number // len(FORMS) % 3 else 12)

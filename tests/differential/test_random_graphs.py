@@ -41,7 +41,7 @@ def test_random_graphs_compute_what_they_should(tmp_path, number):
     plan = plans.plan(number)
     need_target(f"--target={plan.target}")
     checker = Checker(tmp_path, optimised=number in OPTIMISED)
-    found = checker.check(group_of(number, winograd=plan.winograd), *plan.words)
+    found = checker.check(group_of(number, **plan.of_graphs), *plan.words)
     assert not found, "\n".join(report.told(finding, checker, report.command(SEED, number, GRAPHS)) for finding in found[:1])
     # ONNX Runtime lacks many operators of its newest opsets: of some groups half have one.
     assert checker.counts["compiled"] >= 0.9 * GRAPHS and checker.counts["by the peer"] >= 0.2 * GRAPHS, checker.counts
