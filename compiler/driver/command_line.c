@@ -222,13 +222,14 @@ static const char *take_dump(void *into, const char *value) {
   return options->dump_after ? NULL : arena_format(options->arena, "a step: %s", steps_near(options->arena, value));
 }
 
-static const char without_words[] =
-    "join_layers fuse_attention split_weighted_sums products_by_vectors fuse_epilogue fuse_chains fuse_reductions";
+#define STEPS_TO_LEAVE_OUT                                                                                             \
+  "join_layers, fuse_attention, split_weighted_sums, products_by_vectors, fuse_epilogue, fuse_chains, fuse_reductions"
+static const char without_words[] = STEPS_TO_LEAVE_OUT;
 
 static bool may_be_left_out(const char *step) {
   size_t length = strlen(step);
-  for (const char *word = without_words; *word; word += strcspn(word, " "), word += strspn(word, " "))
-    if (strcspn(word, " ") == length && !strncmp(word, step, length)) return true;
+  for (const char *word = without_words; *word; word += strcspn(word, ", "), word += strspn(word, ", "))
+    if (strcspn(word, ", ") == length && !strncmp(word, step, length)) return true;
   return false;
 }
 

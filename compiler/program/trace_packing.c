@@ -187,7 +187,7 @@ static double element_without(const Packed *packed, int64_t i) {
 /* Where there is no element, there is none in any digit. */
 static void read_element(Packed *packed, int part, int64_t i, double now, double without, int64_t place) {
   int64_t *from = &packed->from[part][i];
-  bool none = !(now < without) && !(now > without), is_digit = now >= 1 && now <= BASE && now == (double)(int)now;
+  bool none = now == without, is_digit = now >= 1 && now <= BASE && now == (double)(int)now;
   packed->depends |= !none;
   if (*from == NOT_A_COPY || (none && *from == NO_ELEMENT)) return;
   if (none)

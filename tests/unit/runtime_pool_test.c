@@ -531,8 +531,8 @@ static void after_a_slow_greeting_the_pool_runs_with_all_workers(void **state) {
   (void)state;
   main_thread = pthread_self();
   clock_stands = true;
-  Pool *pool =
-      pool_create(&(rnncc_options){.struct_size = sizeof(rnncc_options), .threads = 2, .thread_start = start_slowly}, 0);
+  Pool *pool = pool_create(
+      &(rnncc_options){.struct_size = sizeof(rnncc_options), .threads = 2, .thread_start = start_slowly}, 0);
   assert_non_null(pool);
   int size = 0;
   pool_run(pool, (Turn){0}, note_team_size, &size);

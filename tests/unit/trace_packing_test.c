@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <math.h>
 
 #include "arena_fixture.h"
 #include "ir/family.h"
@@ -105,6 +106,7 @@ static void padding_must_be_zero(void **state) {
   expect(RNNCC_F32, 0, trace_backwards, true);
   expect(RNNCC_BF16, 0, trace_backwards, true);
   expect(RNNCC_F32, 1, trace_backwards, false);
+  expect(RNNCC_F32, NAN, trace_backwards, false);
   expect(RNNCC_I32, 0, trace_backwards, false);
 }
 
