@@ -161,12 +161,14 @@ static bool compiles_unit(const Call *call) {
   return ends_in(call, (const char *[]){"-c", source, "-o", file_with_suffix(call->arena, source, ".o")});
 }
 
-/* The files of all folders that are searched for what is included. */
+/* The files of all folders that are searched for what is included. Of templates the headers alone: theirs are half of
+ * all sources, and the runtime includes none. */
 static void add_included(const Call *call, Sha256 *hash, int wanted(const struct dirent *)) {
   for (int i = 0; i < call->count; i++) {
     const char *folder = call->arguments[i] + 2;
     if (!is_include(call->arguments[i])) continue;
-    add_folder(call, hash, folder, wanted);
+    bool has_templates = !strcmp(file_last_part(folder), "templates");
+    add_folder(call, hash, folder, has_templates ? is_header : wanted);
     add_folder(call, hash, arena_format(call->arena, "%s/simd", folder), wanted);
     add_folder(call, hash, arena_format(call->arena, "%s/edge", folder), wanted);
   }
