@@ -311,6 +311,20 @@ static bool is_same(const DimSymbol *symbol, const DimSymbol *with) { return sym
 static bool is_own(const DimSymbol *symbol, const DimSymbol *with) { return (void)with, symbol->kind != DIM_GIVEN; }
 
 bool dim_mentions(const Dim *dim, const DimSymbol *symbol) { return any_symbol(dim, is_same, symbol); }
+
+void dim_mark_symbols(const Dim *dim, bool *marks) {
+  for (int t = 0; t < dim->n_terms; t++)
+    for (int f = 0; f < dim->terms[t].n_factors; f++) {
+      const Atom *atom = dim->terms[t].factors[f];
+      if (atom->kind == ATOM_SYMBOL) {
+        marks[atom->symbol->index] = true;
+      } else {
+        dim_mark_symbols(atom->a, marks);
+        dim_mark_symbols(atom->b, marks);
+      }
+    }
+}
+
 bool dim_is_given(const Dim *dim) { return !any_symbol(dim, is_own, NULL); }
 
 int64_t dim_lower(const Dim *dim) { return dim->lower; }

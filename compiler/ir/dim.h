@@ -72,6 +72,8 @@ static inline bool dim_equals(const Dim *dim, int64_t value) { return dim_is_con
 const DimSymbol *dim_as_symbol(const Dim *dim);
 /* Does its value depend on that symbol? */
 bool dim_mentions(const Dim *dim, const DimSymbol *symbol);
+/* Marks the symbols that its value depends on, by index. */
+void dim_mark_symbols(const Dim *dim, bool *marks);
 /* Does it depend on DIM_GIVEN symbols only? */
 bool dim_is_given(const Dim *dim);
 

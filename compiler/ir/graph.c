@@ -223,13 +223,15 @@ static void keep_alive(Node *node, bool *used) {
 void graph_remove_dead(Graph *graph) {
   graph_renumber(graph);
   bool *used = ARENA_ARRAY(graph->arena, bool, graph->n_values);
+  bool *dims = ARENA_ARRAY(graph->arena, bool, dim_symbol_count(graph->dims));
   for (int i = 0; i < graph->n_outputs; i++) used[graph->outputs[i]->id] = true;
   for (int i = 0; i < graph->n_states; i++) used[graph->states[i].output->id] = true;
   int first = graph->n_nodes; /* nodes[first..] are those found alive, walking backwards */
   for (int n = graph->n_nodes - 1; n >= 0; n--) {
     Node *node = graph->nodes[n];
-    if (!any_output_used(node, used)) continue;
+    if (!any_output_used(node, used) && !node_finds_dim(graph, node, dims)) continue;
     keep_alive(node, used);
+    node_mark_dims(node, dims);
     graph->nodes[--first] = node;
   }
   graph->n_nodes -= first;
@@ -250,10 +252,12 @@ static bool is_needed(const bool *needed, const Node *node) {
 const bool *graph_forward_nodes(const Graph *graph) {
   bool *needed = ARENA_ARRAY(graph->arena, bool, graph->n_values);
   bool *forward = ARENA_ARRAY(graph->arena, bool, graph->n_nodes);
+  bool *dims = ARENA_ARRAY(graph->arena, bool, dim_symbol_count(graph->dims));
   for (int i = 0; i < graph_own_outputs(graph); i++) need(needed, graph->outputs[i]);
   for (int i = 0; i < graph->n_states; i++) need(needed, graph->states[i].output);
   for (int n = graph->n_nodes - 1; n >= 0; n--) {
-    forward[n] = is_needed(needed, graph->nodes[n]);
+    forward[n] = is_needed(needed, graph->nodes[n]) || node_finds_dim(graph, graph->nodes[n], dims);
+    if (forward[n]) node_mark_dims(graph->nodes[n], dims);
     for (int i = 0; forward[n] && i < graph->nodes[n]->n_inputs; i++) need(needed, graph->nodes[n]->inputs[i]);
   }
   return forward;

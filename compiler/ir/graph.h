@@ -246,7 +246,12 @@ typedef struct UseList {
 } UseList;
 UseList graph_uses(Graph *graph);
 
-/* Drops nodes without used outputs, and unused outputs where the op allows it. */
+/* Marks, by symbol, the dims of what the node reads and writes, in its bodies, too. */
+void node_mark_dims(const Node *node, bool *marks);
+/* Has a result of the node an extent that depends on one of these dims, which nothing depends on that it reads? */
+bool node_finds_dim(const Graph *graph, const Node *node, const bool *marks);
+
+/* Drops nodes without used outputs which find no extent that others have, and unused outputs where the op allows it. */
 void graph_remove_dead(Graph *graph);
 
 /* By node id: do the model's own outputs and states need it? Else only gradients do. needs: dense ids. */

@@ -167,3 +167,18 @@ def test_reference_finds_the_extents_that_onnx_runtime_does(tmp_path, seed):
         expected, got = model.onnx_run(feeds), reference.run(model, model.write(tmp_path), feeds)
         for name in model.outputs:
             numpy.testing.assert_array_equal(got[name], expected[name])
+
+
+@pytest.mark.parametrize("op", ["Slice", "Expand", "Pad"])
+def test_a_count_of_which_only_an_extent_is_read_is_found(compile, tmp_path, op):
+    model = Model("counted")
+    x, mask = model.input("x", "f32", [8]), model.input("mask", "bool", [8])
+    first, second = (model.constant(numpy.array([n])) for n in (1, 2))
+    count = model.node("Slice", [model.node("Shape", [model.node("NonZero", [mask])]), first, second])
+    zero = model.constant(numpy.array([0]))
+    y = {"Slice": lambda: model.node("Slice", [x, zero, count]), "Expand": lambda: model.node("Expand", ["one", count]),
+         "Pad": lambda: model.node("Pad", [x, model.node("Concat", [zero, count], axis=0)])}
+    model.constant(numpy.float32(1), "one")
+    model.output(model.node("Sub", [y[op](), "one"]), model.node("Neg", [x]))
+    feeds = [{"x": numpy.arange(8, dtype=numpy.float32), "mask": numpy.arange(8) < n} for n in (3, 0, 8)]
+    same_at_all_threads(compile, model, tmp_path, feeds, threads=(1, 3))
