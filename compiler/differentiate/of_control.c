@@ -138,10 +138,18 @@ static bool is_read(const Graph *body, const Value *input) {
   return false;
 }
 
+/* Of what is kept the first stays all the same, where the loop alone knows how often it has run: the way back needs it,
+ * also if nothing else does. */
+static bool tells_the_turns(const Back *back, const Slot *slot) {
+  const Control *control = back->g->node->control;
+  return slot == back->scanned.list && slot->kept && (control->conditional || !control->trip);
+}
+
 static void drop_unread(const Back *back, Slots *slots) {
   int kept = 0;
   for (int i = 0; i < slots->count; i++)
-    if (is_read(back->f.graph, slots->list[i].inside)) slots->list[kept++] = slots->list[i];
+    if (tells_the_turns(back, &slots->list[i]) || is_read(back->f.graph, slots->list[i].inside))
+      slots->list[kept++] = slots->list[i];
   slots->count = kept;
 }
 

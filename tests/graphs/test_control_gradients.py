@@ -7,6 +7,9 @@ import json
 import numpy
 import pytest
 
+from graphs.gradient_models import Builder
+from graphs.test_gradients import difference, in_double, loss_in_double
+from support.amount import long_tests
 from support.bodies import Body
 from support.model_builder import Model
 from support.module import rnncc as package
@@ -122,6 +125,87 @@ def test_steps_of_an_optimiser_change_what_bodies_read(compile, tmp_path):
             trainer.step("adam", 0.05)
         seen.append((losses, {name: array.tobytes() for name, array in trainer.weights().items()}))
     assert seen[0] == seen[1] and all(a > b for a, b in zip(seen[0][0], seen[0][0][1:]))
+
+
+# ---- random bodies within bodies ----
+
+SIZE, TURNS = 4, 3  # of vectors, as ONNX's reference joins what a loop collects of matrices
+
+
+class Maker:
+    """Values of random operators and control flow, of a model or body and what is in scope there."""
+
+    def __init__(self, number):
+        self.rng, self.model = numpy.random.default_rng([7, number]), Model("random")
+        self.builder = Builder(self.model, "r", number)
+        self.weights = [self.builder.weight(SIZE, low=-1, high=1) for _ in range(3)]
+        self.square = self.builder.weight(SIZE, SIZE, low=-0.5, high=0.5)
+        self.rows = self.builder.weight(TURNS, SIZE, low=-1, high=1)
+        self.zero, self.yes, self.one = (self.model.constant(it) for it in (numpy.float32(0), numpy.array(True), numpy.array(1)))
+        self.turns = self.model.node("Min", [self.builder.input(numpy.array(TURNS - 1), "i64"), self.model.constant(numpy.array(TURNS))])
+
+    def pick(self, scope):
+        return scope[self.rng.integers(len(scope))]
+
+    def value(self, at, scope, depth):
+        kind = self.rng.integers(6 if depth else 3)
+        a, b = self.pick(scope), self.pick(scope)
+        if kind == 0:
+            return at.node(str(self.rng.choice(["Tanh", "Sin", "Sigmoid"])), [a])
+        if kind == 1:
+            return at.node("Tanh", [at.node(str(self.rng.choice(["Add", "Mul", "Sub"])), [a, b])])
+        if kind == 2:
+            return at.node("MatMul", [a, self.square])
+        return (self.branch, self.loop, self.scan)[kind - 3](at, scope, depth - 1, a, b)
+
+    def last_of(self, at, scope, depth, steps=3):
+        scope = list(scope)
+        for _ in range(steps):
+            scope.append(self.value(at, scope, depth))
+        return scope[-1], at.node("Add", scope[-2:])
+
+    def branch(self, at, scope, depth, a, b):
+        positive = at.node("Greater", [at.node("ReduceSum", [a], keepdims=0), self.zero])
+        both = {name: body_of(self.model, lambda e: self.last_of(e, [*scope, b], depth)[1]) for name in ("then_branch", "else_branch")}
+        return at.node("If", [positive], **both)
+
+    def collected(self, at, last, all_turns):
+        return at.node("Add", [last, at.node("ReduceSum", [all_turns, self.model.constant(numpy.array([0]))], keepdims=0)])
+
+    def loop(self, at, scope, depth, a, b):
+        def turn(e, i, c, s, t):
+            last, other = self.last_of(e, [*scope, s, t], depth)
+            return [e.node("Less", [i, self.one]), e.node("Tanh", [last]), s, other]
+
+        body = body_of(self.model, turn, i="i64", c="bool", s="f32", t="f32")
+        last, _, all_turns = at.node("Loop", [self.turns, self.yes, a, b], 3, body=body)
+        return self.collected(at, last, all_turns)
+
+    def scan(self, at, scope, depth, a, b):
+        def turn(e, s, x):
+            last, other = self.last_of(e, [*scope, b, s, x], depth)
+            return [e.node("Sin", [other]), last]
+
+        body = body_of(self.model, turn, s="f32", x="f32")
+        return self.collected(at, *at.node("Scan", [a, self.rows], 2, body=body, num_scan_inputs=1))
+
+
+@pytest.mark.parametrize("number", range(60 if long_tests() else 6))
+def test_gradients_of_random_bodies_are_differences(compile, tmp_path, number):
+    maker = Maker(number)
+    control = maker.rng.permutation([maker.branch, maker.loop, maker.scan])
+    scope = list(maker.weights)
+    for make in control[:2]:
+        scope.append(make(maker.model, scope, 1, maker.pick(scope), maker.pick(scope)))
+    maker.model.output(maker.builder.loss(maker.model.node("Add", scope[-2:]), (SIZE,)))
+    module, feeds = compile(maker.model.write(tmp_path), "--train"), maker.builder.feeds
+    found = [gradients_of(trainer_of(module, threads), feeds)[1] for threads in (1, 4)]
+    for name, array in maker.builder.weights.items():
+        if name not in found[0]:
+            continue  # the loss does not depend on it
+        due = difference(loss_in_double, maker.model, name, array, in_double(feeds))
+        assert numpy.abs(found[0][name] - due).max() < ERROR * max(1, numpy.abs(due).max()), name
+        assert found[0][name].tobytes() == found[1][name].tobytes()
 
 
 # ---- weights that only bodies read ----
