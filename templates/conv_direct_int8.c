@@ -2,15 +2,17 @@
 /*
  * Direct convolution of quantised tensors, bytes blocked by channels, [N][C / block][H][W][block]:
  *   sum[n, k, oh, ow] = bias[k] + sum over c, r, s of (x[n, c, ih, iw] - zero) w[k, c, r, s],
- *   y = saturate(round(scale[k] * sum) + y_zero).
+ *   y = saturate(round(scale[k] * sum) + y_zero),
+ * or with FLOATS, in f32: y = epilogue((x_scale * scale[k]) * sum + bias[k] + residual).
  *
  * A tile is OC_VECTORS vectors of output channels by up to COLUMNS columns of an output row. Its sums are i32 in
  * registers over all input channels: a step multiplies DOT channels of a tap, loads OC_VECTORS vectors of weights and
  * broadcasts DOT bytes of input a column. A row is cut into tiles of nearly equal size. For a 1x1 window without stride
  * the plane is one row.
  *
- * The sums begin at `start`, from which the zero point's product with all weights is taken off. So taps outside the
- * input multiply the zero point; where its products are zero (SKIPS) they are skipped.
+ * The sums begin at `start`, from which the zero point's product with all weights is taken off: with FLOATS in the run,
+ * where `start` has the sums of weights. Taps outside the input are skipped. What `start` takes off for their weights
+ * is given back where the zero point's products are not zero (POINT).
  *
  * The order of the tiles is that of conv_direct.c: (chunk of oc groups, image, chunk of tiles, oc group, tile), an oc
  * group being OC_VECTORS vectors; each worker takes one contiguous share.
@@ -79,18 +81,24 @@ enum { SIGNED_Y = 0 };
 /* What is known of the weights: DOT_ANY or DOT_PAIRS of int8.h.
  * legal: 0 1 */
 enum { FORM = 0 };
-/* 1: products of the zero point are zero, so that taps outside the input are skipped.
+/* 0: products of the zero point are zero.
  * legal: 0 1 */
-enum { SKIPS = 0 };
+enum { POINT = 0 };
 /* 1: y is bounded before it is rounded: what it rounds to may exceed i32.
  * legal: 0 1 */
 enum { BOUNDS = 0 };
 /* What becomes of y: nothing; or it is taken to another scale, by factors or divided (requantise.h).
  * legal: 0..2 */
 enum { STEP = 0 };
-/* 1: STEP adds residual, of y's shape.
+/* 1: STEP, or with FLOATS the kernel, adds residual, of y's shape.
  * legal: 0 1 */
 enum { RESIDUAL = 0 };
+/* 1: y and the residual are of f32, and x's scale and zero point are known in the run only.
+ * legal: 0 1 */
+enum { FLOATS = 0 };
+/* 1: y has a bias, of f32.
+ * legal: 0 1 */
+enum { BIAS = 0 };
 
 /* 1: OUT_W is known only at run time, as IN_W may be. Tiles have COLUMNS columns, and the last of a row the rest: what
  * it lacks is masked. legal: 0 1 */
@@ -108,17 +116,24 @@ enum {
   STEPS = IN_BLOCK / DOT,             /* of a block of x */
   TAP = IN_BLOCK * LANES,             /* weights of a tap for a block of x and a vector of output channels */
   WINDOW = WINDOW_H * WINDOW_W * TAP, /* of all taps */
-  LINE = 64                           /* bytes of a cache line */
+  LINE = 64,                          /* bytes of a cache line */
+  SIZE = FLOATS ? 4 : 1               /* bytes of an element of y */
 };
+
+/* hook: with FLOATS maps an element of the result; x and the result are one vector of channels. */
+static inline vec epilogue(vec x) { return x; }
 
 typedef struct Conv {
   const uint8_t *x, *residual;
   const int8_t *w;
   const int32_t *start;
-  const float *scale;
+  const float *scale, *bias;
   uint8_t *y;
   Finish finish;
-  uint8_t zeros[IN_BLOCK]; /* a pixel outside the input */
+  float x_scale;        /* with FLOATS */
+  int32_t offset;       /* the product of a weight of 1 with the zero point, to be added */
+  const int32_t *taps;  /* [tap][tap_channels]: the sums of weights over the input's channels */
+  int64_t tap_channels; /* output channels, in whole vectors */
   int64_t n, x_image, residual_image, y_image;
   int64_t kernels, group_channels, group_kernels; /* of all; of a group of the convolution */
   int64_t in_blocks, span;                        /* blocks of x; maximum that an oc group has weights for */
@@ -143,8 +158,8 @@ typedef struct Place {
   const int8_t *w;
   const int8_t *ahead; /* a part of the next oc group's weights */
   int64_t ahead_lines; /* of it, for each block of x */
-  const int32_t *start;
-  const float *scale;
+  const int32_t *start, *taps;
+  const float *scale, *bias;
   const uint8_t *residual;
   uint8_t *y;                /* of the tile's first vector of output channels; residual is, too */
   uint32_t inside[WINDOW_W]; /* one bit for each column: its tap lies in the input */
@@ -153,9 +168,9 @@ typedef struct Place {
 
 /* ---- a tile ---- */
 
-/* One tap of one block: `steps` steps for the columns in `inside`, or all; other columns multiply `zeros`. */
-SIMD_FUNCTION void multiply(vint sums[OC_VECTORS][COLUMNS], const uint8_t *x, const uint8_t *zeros, const int8_t *w,
-                            int64_t steps, int vectors, int columns, bool all, uint32_t inside) {
+/* One tap of one block: `steps` steps for the columns in `inside`, or all. */
+SIMD_FUNCTION void multiply(vint sums[OC_VECTORS][COLUMNS], const uint8_t *x, const int8_t *w, int64_t steps,
+                            int vectors, int columns, bool all, uint32_t inside) {
 #pragma clang loop unroll_count(UNROLL)
   for (int64_t k = 0; k < steps; k++) {
     vint weight[OC_VECTORS];
@@ -163,10 +178,8 @@ SIMD_FUNCTION void multiply(vint sums[OC_VECTORS][COLUMNS], const uint8_t *x, co
     for (int j = 0; j < vectors; j++) weight[j] = vdot_load(w + (k * vectors + j) * LANES * DOT);
 #pragma clang loop unroll(full)
     for (int m = 0; m < columns; m++) {
-      bool in_input = all || (inside >> m & 1);
-      if (SKIPS && !in_input) continue;
-      const uint8_t *pixel = in_input ? x + m * STRIDE_W * IN_BLOCK : zeros;
-      vint in = vdot_broadcast(pixel + k * DOT, SIGNED_X);
+      if (!all && !(inside >> m & 1)) continue;
+      vint in = vdot_broadcast(x + m * STRIDE_W * IN_BLOCK + k * DOT, SIGNED_X);
 #pragma clang loop unroll(full)
       for (int j = 0; j < vectors; j++) sums[j][m] = vdot(sums[j][m], in, weight[j], FORM);
     }
@@ -174,45 +187,86 @@ SIMD_FUNCTION void multiply(vint sums[OC_VECTORS][COLUMNS], const uint8_t *x, co
 }
 
 /* The taps of a row of the window one by one: some columns' may lie outside the input. */
-SIMD_FUNCTION void taps_of_row(vint sums[OC_VECTORS][COLUMNS], const Conv *c, const Place *p, const uint8_t *x,
-                               const int8_t *w, int64_t steps, int vectors, int columns, bool in_rows) {
+SIMD_FUNCTION void taps_of_row(vint sums[OC_VECTORS][COLUMNS], const Place *p, const uint8_t *x, const int8_t *w,
+                               int64_t steps, int vectors, int columns) {
   const uint32_t all = (1u << columns) - 1;
   for (int64_t s = 0; s < WINDOW_W; s++) {
     const uint8_t *in = x + s * DILATION_W * IN_BLOCK;
     const int8_t *weights = w + s * vectors * TAP;
-    uint32_t inside = !in_rows ? 0 : INSIDE && !ANY_WIDTH ? all : p->inside[s];
+    uint32_t inside = INSIDE && !ANY_WIDTH ? all : p->inside[s];
     if (inside == all)
-      multiply(sums, in, c->zeros, weights, steps, vectors, columns, true, all);
-    else if (!SKIPS || inside)
-      multiply(sums, in, c->zeros, weights, steps, vectors, columns, false, inside);
+      multiply(sums, in, weights, steps, vectors, columns, true, all);
+    else if (inside)
+      multiply(sums, in, weights, steps, vectors, columns, false, inside);
   }
 }
 
 /* All taps of one block. Those of a row of the window that lie in the input, whose channels are all multiplied, follow
  * each other, as their weights do. */
-SIMD_FUNCTION void block(vint sums[OC_VECTORS][COLUMNS], const Conv *c, const Place *p, const uint8_t *x,
-                         const int8_t *w, int64_t steps, int vectors, int columns) {
+SIMD_FUNCTION void block(vint sums[OC_VECTORS][COLUMNS], const Place *p, const uint8_t *x, const int8_t *w,
+                         int64_t steps, int vectors, int columns) {
   const bool joined = DILATION_W == 1 && steps == STEPS;
-  for (int64_t r = SKIPS ? p->first_row : 0; r < (SKIPS ? p->end_row : WINDOW_H); r++) {
-    bool in_rows = SKIPS || (r >= p->first_row && r < p->end_row);
+  for (int64_t r = p->first_row; r < p->end_row; r++) {
     const uint8_t *in = x + r * DILATION_H * IN_W * IN_BLOCK;
     const int8_t *weights = w + r * WINDOW_W * vectors * TAP;
-    if (joined && in_rows && p->whole && !(ANY_WIDTH && p->columns < columns))
-      multiply(sums, in, c->zeros, weights, WINDOW_W * STEPS, vectors, columns, true, 0);
+    if (joined && p->whole && !(ANY_WIDTH && p->columns < columns))
+      multiply(sums, in, weights, WINDOW_W * STEPS, vectors, columns, true, 0);
     else
-      taps_of_row(sums, c, p, in, weights, steps, vectors, columns, in_rows);
+      taps_of_row(sums, p, in, weights, steps, vectors, columns);
   }
 }
 
-SIMD_FUNCTION void begin_sums(vint sums[OC_VECTORS][COLUMNS], const Place *p, int vectors, int columns) {
+/* The columns of tap s in row r of the window that lie in the input. */
+SIMD_FUNCTION uint32_t inside_of(const Place *p, int64_t r, int64_t s, uint32_t all) {
+  if (r < p->first_row || r >= p->end_row) return 0;
+  return INSIDE && !ANY_WIDTH ? all : p->inside[s];
+}
+
+/* With POINT: gives back what the sums' beginning takes off for the weights of taps outside the input. */
+SIMD_FUNCTION void give_back(vint sums[OC_VECTORS][COLUMNS], const Conv *c, const Place *p, int vectors, int columns) {
+  const uint32_t all = (1u << columns) - 1;
+  const int32_t *tap = p->taps;
+  for (int64_t r = 0; r < WINDOW_H; r++) {
+    for (int64_t s = 0; s < WINDOW_W; s++, tap += c->tap_channels) {
+      uint32_t inside = inside_of(p, r, s, all);
+      for (int j = 0; j < vectors && inside != all; j++) {
+        vint taken = vint_mul(vint_load(tap + j * LANES), vint_set(c->offset));
+#pragma clang loop unroll(full)
+        for (int m = 0; m < columns; m++)
+          if (!(inside >> m & 1)) sums[j][m] = vint_sub(sums[j][m], taken);
+      }
+    }
+  }
+}
+
+SIMD_FUNCTION void begin_sums(vint sums[OC_VECTORS][COLUMNS], const Conv *c, const Place *p, int vectors, int columns) {
 #pragma clang loop unroll(full)
   for (int j = 0; j < vectors; j++) {
     vint start = vint_load(p->start + j * LANES);
+    if (FLOATS) start = vint_mul(start, vint_set(c->offset));
 #pragma clang loop unroll(full)
     for (int m = 0; m < columns; m++) {
       sums[j][m] = start;
-      bool is_prefetched = RESIDUAL && m * LANES % LINE == 0 && !(ANY_WIDTH && m >= p->columns);
-      if (is_prefetched) vprefetch(p->residual + j * OUT_PLANE + m * LANES);
+      bool is_prefetched = RESIDUAL && m * LANES * SIZE % LINE == 0 && !(ANY_WIDTH && m >= p->columns);
+      if (is_prefetched) vprefetch(p->residual + (j * OUT_PLANE + m * LANES) * SIZE);
+    }
+  }
+  if (POINT && !(p->whole && p->first_row == 0 && p->end_row == WINDOW_H)) give_back(sums, c, p, vectors, columns);
+}
+
+SIMD_FUNCTION void end_in_floats(vint sums[OC_VECTORS][COLUMNS], const Conv *c, const Place *p, int vectors,
+                                 int columns) {
+#pragma clang loop unroll(full)
+  for (int j = 0; j < vectors; j++) {
+    vec scale = vmul(vset(c->x_scale), vload(p->scale + j * LANES));
+#pragma clang loop unroll(full)
+    for (int m = 0; m < columns; m++) {
+      if (ANY_WIDTH && m >= p->columns) continue;
+      int64_t at = (j * OUT_PLANE + m * LANES) * SIZE;
+      vec y = vmul(vint_to_float(sums[j][m]), scale);
+      if (BIAS) y = vadd(y, vload(p->bias + j * LANES));
+      if (RESIDUAL) y = vadd(y, vload((const float *)(p->residual + at)));
+      vstore((float *)(p->y + at), epilogue(y));
     }
   }
 }
@@ -240,13 +294,16 @@ SIMD_FUNCTION void tile(const Conv *c, const Place *p, Blocks blocks, int vector
   const uint8_t *x = p->x;
   const int8_t *w = p->w, *ahead = p->ahead;
   vint sums[OC_VECTORS][COLUMNS];
-  begin_sums(sums, p, vectors, columns);
+  begin_sums(sums, c, p, vectors, columns);
   for (int64_t b = blocks.begin; b < full; b++, x += IN_H * IN_W * IN_BLOCK, w += vectors * WINDOW) {
     for (int64_t i = 0; i < p->ahead_lines; i++, ahead += LINE) prefetch_later(ahead);
-    block(sums, c, p, x, w, STEPS, vectors, columns);
+    block(sums, p, x, w, STEPS, vectors, columns);
   }
-  if (STEP_TAIL > 0 && full < blocks.end) block(sums, c, p, x, w, STEP_TAIL, vectors, columns);
-  end_sums(sums, c, p, vectors, columns);
+  if (STEP_TAIL > 0 && full < blocks.end) block(sums, p, x, w, STEP_TAIL, vectors, columns);
+  if (FLOATS)
+    end_in_floats(sums, c, p, vectors, columns);
+  else
+    end_sums(sums, c, p, vectors, columns);
 }
 
 /* The last tile of a row may have fewer columns; of half as many at most, fewer are in registers. */
@@ -312,10 +369,12 @@ static Place place_of(const Conv *c, const Run *run, int64_t t, Blocks blocks) {
              .end_row = top < IN_H ? min_i64(WINDOW_H, ceil_div(IN_H - top, DILATION_H)) : 0,
              .w = c->w + run->oc_group * group_weights(c),
              .start = c->start + vector * LANES,
+             .taps = POINT ? c->taps + vector * LANES : NULL,
              .scale = c->scale + vector * LANES,
-             .y = c->y + run->image * c->y_image + out};
+             .bias = BIAS ? c->bias + vector * LANES : NULL,
+             .y = c->y + (run->image * c->y_image + out) * SIZE};
   p.x = c->x + run->image * c->x_image + (top * IN_W + left + blocks.begin * IN_H * IN_W) * IN_BLOCK;
-  p.residual = RESIDUAL ? c->residual + run->image * c->residual_image + out : NULL;
+  p.residual = RESIDUAL ? c->residual + (run->image * c->residual_image + out) * SIZE : NULL;
   p.whole = left >= 0 && left + (p.columns - 1) * STRIDE_W + (WINDOW_W - 1) * DILATION_W < IN_W;
   for (int64_t s = 0; (ANY_WIDTH || !INSIDE) && s < WINDOW_W; s++) p.inside[s] = columns_inside(left, s, p.columns);
   look_ahead(c, run, t, &p);
@@ -355,23 +414,34 @@ static Run run_at(const Conv *c, int64_t item, int64_t end) {
   return run;
 }
 
+/* With FLOATS: what the run knows of x. */
+static void take_x(Conv *c, float scale, uint8_t zero) {
+  c->x_scale = scale;
+  c->offset = -vdot_zero(SIGNED_X ? (int8_t)zero : zero, SIGNED_X);
+}
+
 /* x: [n][C / IN_BLOCK][IN_H][IN_W][IN_BLOCK], y and residual: [n][K / LANES][OUT_H][OUT_W][LANES], images x_image,
- * y_image and residual_image bytes apart. w: [oc group][span][R][S][IN_BLOCK / DOT][vector of the group][LANES][DOT],
- * zero where an input and an output channel are of different groups. start, scale: whole blocks.
- * x_zero: as a byte of x. finish: the fields of Finish, in order.
+ * y_image and residual_image elements apart. w: [oc group][span][R][S][IN_BLOCK / DOT][vector of the
+ * group][LANES][DOT], zero where an input and an output channel are of different groups. start, scale: whole blocks.
+ * x_zero: as a number of x. taps: [R * S][whole blocks], with POINT. finish: the fields of Finish, in order. With
+ * FLOATS bias is as scale, or NULL; x_scale and x_point, its zero point, are of one element, which NULL says to be 0.
  * group_chunk: oc groups of a chunk; tile_chunk: tiles. */
 static void conv_direct_int8(const Team *team, const uint8_t *x, const int8_t *w, const int32_t *start,
-                             const float *scale, const uint8_t *residual, uint8_t *y, const float *finish, int64_t n,
-                             int64_t x_image, int64_t residual_image, int64_t y_image, int64_t x_zero, int64_t channels,
-                             int64_t kernels, int64_t group_channels, int64_t group_kernels, int64_t span,
-                             int64_t group_chunk, int64_t tile_chunk) {
+                             const int32_t *taps, const float *scale, const float *bias, const float *x_scale,
+                             const uint8_t *x_point, const uint8_t *residual, uint8_t *y, const float *finish,
+                             int64_t n, int64_t x_image, int64_t residual_image, int64_t y_image, int64_t x_zero,
+                             int64_t channels, int64_t kernels, int64_t group_channels, int64_t group_kernels,
+                             int64_t span, int64_t group_chunk, int64_t tile_chunk) {
   Conv c = {.x = x,
             .w = w,
             .start = start,
+            .offset = -vdot_zero((int)x_zero, SIGNED_X),
+            .taps = taps,
+            .tap_channels = ceil_div(kernels, LANES) * LANES,
             .scale = scale,
+            .bias = bias,
             .residual = residual,
             .y = y,
-            .finish = finish_of(finish),
             .n = n,
             .x_image = x_image,
             .residual_image = residual_image,
@@ -384,7 +454,8 @@ static void conv_direct_int8(const Team *team, const uint8_t *x, const int8_t *w
             .oc_groups = ceil_div(kernels, OC_VECTORS * LANES)};
   c.group_chunk = min_i64(group_chunk, c.oc_groups);
   c.tile_chunk = min_i64(tile_chunk, TILES);
-  for (int i = 0; i < IN_BLOCK; i++) c.zeros[i] = (uint8_t)x_zero;
+  if (!FLOATS) c.finish = finish_of(finish);
+  if (FLOATS) take_x(&c, *x_scale, x_point ? *x_point : 0);
   int64_t item, end;
   team_share(team, n * c.oc_groups * TILES, &item, &end);
   while (item < end) {

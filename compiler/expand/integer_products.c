@@ -293,6 +293,15 @@ void expand_conv_integer(const Formula *f, const Node *node, Value **results) {
   results[0] = cast(f, integer_conv(f, node, x, w, NULL), RNNCC_I32);
 }
 
+void expand_conv_to_float(const Formula *f, const Node *node, Value **results) {
+  if (integer_conv_fits(f->graph, node)) return;
+  Value *const *in = node->inputs, *bias = node_input(node, 6);
+  const Whole x = {in[0], node_input(node, 4), 0}, w = {in[1], node_input(node, 5), 0};
+  Value *scale = times(f, in[2], along_axis(f, in[3], 1, in[0]->rank));
+  Value *y = times(f, cast(f, integer_conv(f, node, x, w, NULL), RNNCC_F32), scale);
+  results[0] = bias ? plus(f, y, along_axis(f, bias, 1, in[0]->rank)) : y;
+}
+
 void expand_qlinear_conv(const Formula *f, const Node *node, Value **results) {
   if (integer_conv_fits(f->graph, node)) return;
   Value *const *in = node->inputs;

@@ -39,11 +39,17 @@ typedef struct ProductForm {
 
 static const ProductForm *product_form(const Node *node) {
   static const ProductForm forms[N_OPS] = {
-      [OP_Conv] = {false, true, 1},          [OP_ConvInteger] = {true, true, 1},
-      [OP_ConvTranspose] = {false, true, 1}, [OP_Gemm] = {false, false, 1},
-      [OP_MatMul] = {false, false, 1},       [OP_MatMulInteger] = {true, false, 1},
-      [OP_QGemm] = {true, false, 3},         [OP_MatMulIntegerToFloat] = {true, false, 1},
-      [OP_QLinearConv] = {true, true, 3},    [OP_QLinearMatMul] = {true, false, 3},
+      [OP_Conv] = {false, true, 1},
+      [OP_ConvInteger] = {true, true, 1},
+      [OP_ConvTranspose] = {false, true, 1},
+      [OP_Gemm] = {false, false, 1},
+      [OP_MatMul] = {false, false, 1},
+      [OP_MatMulInteger] = {true, false, 1},
+      [OP_QGemm] = {true, false, 3},
+      [OP_MatMulIntegerToFloat] = {true, false, 1},
+      [OP_QLinearConv] = {true, true, 3},
+      [OP_QLinearMatMul] = {true, false, 3},
+      [OP_ConvIntegerToFloat] = {true, true, 1},
   };
   const ProductForm *form = &forms[node->op->kind];
   return form->w ? form : NULL;
@@ -116,7 +122,8 @@ static const char *product_obstacle(Graph *graph, const Node *node, const Produc
   const char *w = operand_obstacle(graph, node, form->w, outputs_axis(node, form));
   if (x || w) return x ? x : w;
   if (form->convolves && !has_few_taps(node->inputs[form->w])) return "its window has too many elements";
-  return form->convolves ? "its result is in floats, which no kernel of 8 bits writes, or its bias leaves i32"
+  return form->convolves ? "its result is in floats, which gains without dot products of bytes in no kernel, or its "
+                           "groups are narrow"
                          : "its attributes leave no common scale";
 }
 

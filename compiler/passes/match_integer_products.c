@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * MatMulInteger -> Cast to f32 -> Mul by a scale -> Add of a bias, as quantisers write a product whose input is
- * quantised in each run, becomes MatMulIntegerToFloat: one kernel, whose sums in i32 are not in memory.
+ * quantised in each run, becomes MatMulIntegerToFloat: one kernel, whose sums in i32 are not in memory. ConvInteger
+ * becomes ConvIntegerToFloat.
  */
 #include "ir/op.h"
 #include "passes.h"
@@ -19,61 +20,112 @@ static const Node *only_from(const Match *match, const Value *value, OpKind op) 
   return alone ? value->producer : NULL;
 }
 
-static bool is_one(const Value *value) { return value->rank <= 1 && value_max_count(value) == 1; }
-static bool is_row(const Value *value, const Dim *columns) {
-  return value->rank == 1 && same_dim(value->shape[0], columns);
-}
+/* The two operators of a product. */
+typedef struct Product {
+  OpKind of_integers, to_floats;
+  bool convolves;
+} Product;
 
-/* Scales of A and of B whose product it is; one of them may be 1. False: there are none. */
-static bool split_scale(const Builder *f, Value *scale, const Dim *columns, Value **a, Value **b) {
-  const Node *product = scale->producer;
-  for (int i = 0; product && is_op(product, OP_Mul) && i < 2; i++) {
-    *a = product->inputs[i];
-    *b = product->inputs[1 - i];
-    if (is_one(*a) && (is_one(*b) || is_row(*b, columns))) return true;
-  }
-  static const float one = 1;
-  if (!is_one(scale) && !is_row(scale, columns)) return false;
-  *a = graph_constant(f->graph, f->name, RNNCC_F32, 0, NULL, &one);
-  *b = scale;
+static const Product products[] = {{OP_MatMulInteger, OP_MatMulIntegerToFloat, false},
+                                   {OP_ConvInteger, OP_ConvIntegerToFloat, true}};
+enum { N_PRODUCTS = sizeof products / sizeof *products };
+
+/* Inputs of those to floats. */
+enum { A, B, A_SCALE, B_SCALE, A_ZERO, B_ZERO, BIAS, INPUTS };
+
+static bool is_one(const Value *value) { return value->rank <= 1 && value_max_count(value) == 1; }
+
+/* ---- numbers of columns and channels ---- */
+
+/* Is it [.., M, 1, ..] for a y of [N, M, ..]? */
+static bool is_along_channels(const Value *value, const Value *y) {
+  int missing = y->rank - value->rank;
+  if (missing < 0 || missing > 1) return false;
+  for (int axis = 0; axis < value->rank; axis++)
+    if (axis + missing == 1 ? !same_dim(value->shape[axis], y->shape[1]) : !dim_equals(value->shape[axis], 1))
+      return false;
   return true;
 }
 
+/* A constant that is along the channels of y, maybe by a Reshape, as [M]; NULL: it is none. */
+static Value *of_channels(const Builder *f, const Value *value, const Value *y) {
+  const Value *source = value->producer && is_op(value->producer, OP_Reshape) ? value->producer->inputs[0] : value;
+  if (!is_along_channels(value, y) || !source->data) return NULL;
+  int64_t channels = dim_value(y->shape[1]);
+  return graph_constant(f->graph, source->name, source->dtype, 1, &channels, source->data);
+}
+
+/* Numbers of the product's columns or channels, of rank 1; NULL: they are none. */
+static Value *of_outputs(const Builder *f, const Product *product, Value *value, const Value *y) {
+  if (product->convolves) return of_channels(f, value, y);
+  return value->rank == 1 && same_dim(value->shape[0], y->shape[y->rank - 1]) ? value : NULL;
+}
+
+/* ---- scales and biases ---- */
+
+/* Sets the scales of A and of B, whose product it is; one of them may be 1. False: there are none. */
+static bool split_scale(const Builder *f, const Product *product, Value *scale, const Value *y, Value **inputs) {
+  const Node *both = scale->producer;
+  for (int i = 0; both && is_op(both, OP_Mul) && i < 2; i++) {
+    Value *b = both->inputs[1 - i];
+    inputs[A_SCALE] = both->inputs[i];
+    inputs[B_SCALE] = is_one(b) ? b : of_outputs(f, product, b, y);
+    if (is_one(inputs[A_SCALE]) && inputs[B_SCALE]) return true;
+  }
+  static const float one = 1;
+  inputs[A_SCALE] = graph_constant(f->graph, f->name, RNNCC_F32, 0, NULL, &one);
+  inputs[B_SCALE] = is_one(scale) ? scale : of_outputs(f, product, scale, y);
+  return inputs[B_SCALE] != NULL;
+}
+
+static void build_product(const Builder *f, const Product *product, const Node *like, int n, Value *const *inputs,
+                          Value *result) {
+  Node *made = build_op(f, product->to_floats, n, inputs, 1, like->n_attributes, like->attributes);
+  graph_set_output(made, 0, result);
+}
+
 /* The product that a Mul scales. */
-static bool match_scaled(const Match *match, const Builder *f, const Node *mul) {
+static bool match_scaled(const Match *match, const Builder *f, const Product *product, const Node *mul) {
   for (int i = 0; i < 2; i++) {
     const Node *cast = only_from(match, mul->inputs[i], OP_Cast);
-    const Node *product = cast ? only_from(match, cast->inputs[0], OP_MatMulInteger) : NULL;
-    Value *a_scale, *b_scale;
-    if (!product || product->inputs[1]->rank < 2 || mul->outputs[0]->dtype != RNNCC_F32) continue;
-    const Value *b = product->inputs[1];
-    if (!split_scale(f, mul->inputs[1 - i], b->shape[b->rank - 1], &a_scale, &b_scale)) continue;
-    Value *const inputs[] = {product->inputs[0],     product->inputs[1],    a_scale, b_scale,
-                             node_input(product, 2), node_input(product, 3)};
-    graph_set_output(build_op(f, OP_MatMulIntegerToFloat, 6, inputs, 1, 0, NULL), 0, mul->outputs[0]);
+    const Node *sums = cast ? only_from(match, cast->inputs[0], product->of_integers) : NULL;
+    if (!sums || sums->inputs[B]->rank < 2 || mul->outputs[0]->dtype != RNNCC_F32) continue;
+    Value *inputs[INPUTS] = {sums->inputs[A], sums->inputs[B], NULL, NULL, node_input(sums, 2), node_input(sums, 3)};
+    if (!split_scale(f, product, mul->inputs[1 - i], sums->outputs[0], inputs)) continue;
+    build_product(f, product, sums, BIAS, inputs, mul->outputs[0]);
     return true;
   }
   return false;
 }
 
 /* The product that an Add gives its bias. */
-static bool match_biased(const Match *match, const Builder *f, const Node *add) {
+static bool match_biased(const Match *match, const Builder *f, const Product *product, const Node *add) {
   for (int i = 0; i < 2; i++) {
-    const Node *product = only_from(match, add->inputs[i], OP_MatMulIntegerToFloat);
-    if (!product || node_input(product, 6)) continue;
-    const Value *b = product->inputs[1];
-    if (!is_row(add->inputs[1 - i], b->shape[b->rank - 1])) continue;
-    Value *inputs[7] = {[6] = add->inputs[1 - i]};
-    for (int k = 0; k < 6; k++) inputs[k] = node_input(product, k);
-    graph_set_output(build_op(f, OP_MatMulIntegerToFloat, 7, inputs, 1, 0, NULL), 0, add->outputs[0]);
+    const Node *scaled = only_from(match, add->inputs[i], product->to_floats);
+    Value *bias = NULL;
+    if (scaled && !node_input(scaled, BIAS)) bias = of_outputs(f, product, add->inputs[1 - i], scaled->outputs[0]);
+    if (!bias) continue;
+    Value *inputs[INPUTS] = {[BIAS] = bias};
+    for (int k = 0; k < BIAS; k++) inputs[k] = node_input(scaled, k);
+    build_product(f, product, scaled, INPUTS, inputs, add->outputs[0]);
     return true;
+  }
+  return false;
+}
+
+static bool match_any(const Match *match, const Node *node) {
+  const Builder f = {match->graph, node->name, node->where};
+  for (int i = 0; i < N_PRODUCTS; i++) {
+    if (is_op(node, OP_Mul) && match_scaled(match, &f, &products[i], node)) return true;
+    if (is_op(node, OP_Add) && match_biased(match, &f, &products[i], node)) return true;
   }
   return false;
 }
 
 static bool has_integer_products(const Graph *graph) {
   for (int n = 0; n < graph->n_nodes; n++)
-    if (is_op(graph->nodes[n], OP_MatMulInteger) || is_op(graph->nodes[n], OP_MatMulIntegerToFloat)) return true;
+    for (int i = 0; i < N_PRODUCTS; i++)
+      if (is_op(graph->nodes[n], products[i].of_integers) || is_op(graph->nodes[n], products[i].to_floats)) return true;
   return false;
 }
 
@@ -83,12 +135,8 @@ void match_integer_products(Graph *graph) {
   const Match match = {graph, graph_uses(graph)};
   Node **nodes;
   int n_nodes = graph_take_nodes(graph, &nodes);
-  for (int n = 0; n < n_nodes; n++) {
-    const Builder f = {graph, nodes[n]->name, nodes[n]->where};
-    bool done = (is_op(nodes[n], OP_Mul) && match_scaled(&match, &f, nodes[n])) ||
-                (is_op(nodes[n], OP_Add) && match_biased(&match, &f, nodes[n]));
-    if (!done) graph_append(graph, nodes[n]);
-  }
+  for (int n = 0; n < n_nodes; n++)
+    if (!match_any(&match, nodes[n])) graph_append(graph, nodes[n]);
   graph_renumber(graph);
   graph_remove_dead(graph);
 }

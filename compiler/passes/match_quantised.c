@@ -2,9 +2,9 @@
 /*
  * A product or a mean of dequantised tensors becomes the operator that takes their numbers: QLinearConv, QLinearMatMul,
  * QGemm, QLinearAveragePool, QLinearGlobalAveragePool, QLinearAdd behind a convolution, where the result is quantised,
- * and MatMulIntegerToFloat or QGemm for matrix products where it is not. Sums are exact in i32 there; results are the
- * same but for roundings of f32 on the way, so a number is off by at most one step, where a result lies halfway between
- * two.
+ * and ConvIntegerToFloat, MatMulIntegerToFloat or QGemm for products where it is not. Sums are exact in i32 there;
+ * results are the same but for roundings of f32 on the way, so a number is off by at most one step, where a result lies
+ * halfway between two.
  */
 #include <math.h>
 
@@ -12,6 +12,7 @@
 #include "ir/tensor.h"
 #include "passes.h"
 #include "passes/quantised.h"
+#include "shapes/integer_conv.h"
 #include "shapes/quantised.h"
 #include "shapes/shape.h"
 
@@ -106,7 +107,15 @@ static double taps_of(const Value *w) {
   return taps;
 }
 
-/* A result in floats is left to the convolution of floats: no kernel of bytes writes it. */
+/* Where no kernel of bytes gains, a result in floats is left to the convolution of floats. */
+static bool match_conv_to_floats(const Builder *f, const Node *node, const Operand *x, const Operand *w) {
+  Value *const inputs[] = {x->numbers,          w->numbers,          x->how.scale,       w->how.scale,
+                           zero_of(f, &x->how), zero_of(f, &w->how), node_input(node, 2)};
+  if (!w->numbers->data || !gains_in_floats(f->graph, w->numbers, node_int(node, ATTR_group))) return false;
+  Node *made = build_op(f, OP_ConvIntegerToFloat, inputs[6] ? 7 : 6, inputs, 1, node->n_attributes, node->attributes);
+  return replace(node, made->outputs[0]);
+}
+
 static bool match_conv(Match *match, const Builder *f, const Node *node) {
   Operand x, w;
   Quantisation y;
@@ -115,7 +124,7 @@ static bool match_conv(Match *match, const Builder *f, const Node *node) {
   Node *quantize = quantised_result(match, node->outputs[0], &y);
   Value *bias = node_input(node, 2), *steps = NULL;
   if (quantize && bias) steps = bias_in_steps(f, bias, &x, &w, 1, taps_of(w.numbers));
-  if (!quantize || (bias && !steps)) return false;
+  if (!quantize || (bias && !steps)) return match_conv_to_floats(f, node, &x, &w);
   Value *const inputs[] = {x.numbers,          x.how.scale, zero_of(f, &x.how), w.numbers, w.how.scale,
                            zero_of(f, &w.how), y.scale,     zero_of(f, &y),     steps};
   Node *made = build_op(f, OP_QLinearConv, steps ? 9 : 8, inputs, 1, node->n_attributes, node->attributes);

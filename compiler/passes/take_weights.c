@@ -16,6 +16,7 @@
 static const bool needs_numbers[N_OPS] = {
     [OP_Clip] = true,
     [OP_ConvInteger] = true,
+    [OP_ConvIntegerToFloat] = true,
     [OP_DequantizeLinear] = true,
     [OP_Dropout] = true,
     [OP_DynamicQuantizeMatMul] = true,

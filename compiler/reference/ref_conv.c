@@ -202,6 +202,25 @@ const char *ref_qlinear_conv(const Node *node, const Tensor *const *inputs, Tens
   return convolve(node, inputs, &of, outputs[0], false, requantised);
 }
 
+/* In f32: the product of scales is rounded, then the sum's product with it, then the sum with the bias. */
+static double in_floats(const Tensor *const *inputs, int64_t k, double sum) {
+  float scaled = (float)sum * ((float)tensor_get(inputs[2], 0) * (float)of_kernel(inputs[3], k));
+  return scaled;
+}
+
+const char *ref_conv_to_float(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
+  Operands of = {.x = inputs[0],
+                 .w = inputs[1],
+                 .x_zero = optional_input(node, inputs, 4),
+                 .w_zero = optional_input(node, inputs, 5)};
+  const Tensor *bias = optional_input(node, inputs, 6);
+  const char *why_not = convolve(node, inputs, &of, outputs[0], false, in_floats);
+  int64_t kernels = outputs[0]->shape[1], pixels = plane(outputs[0]);
+  for (int64_t i = 0; bias && !why_not && i < tensor_count(outputs[0]); i++)
+    tensor_set(outputs[0], i, tensor_get(outputs[0], i) + tensor_get(bias, i / pixels % kernels));
+  return why_not;
+}
+
 /* ---- pooling ---- */
 
 /* Where the largest element of the window stands in the channel's plane: the first of equal ones, or of NaNs, which are

@@ -5,19 +5,24 @@
 
 #include "ir/op.h"
 #include "ir/tensor.h"
+#include "machine/targets.h"
 #include "shapes/shape.h"
 #include "support/numbers.h"
 
-/* Inputs of QLinearConv. */
-enum { X, X_SCALE, X_ZERO, W, W_SCALE, W_ZERO, Y_SCALE, Y_ZERO, BIAS };
+/* Inputs of both operators. */
+enum { X = 0 };
+static const ConvInputs quantised = {1, 2, 3, 4, 5, 6, 7, 8}, to_floats = {2, 4, 1, 3, 5, -1, -1, 6};
 
 /* What templates/conv_direct_int8.c has. */
 enum { MAX_STRIDE = 4096, MAX_REACH = 65536 };
 
-bool is_integer_conv(const Node *node) { return is_op(node, OP_QLinearConv); }
+bool is_integer_conv(const Node *node) { return is_op(node, OP_QLinearConv) || writes_floats(node); }
+bool writes_floats(const Node *node) { return is_op(node, OP_ConvIntegerToFloat); }
 
-int conv_weights_input(const Node *node) { return is_integer_conv(node) ? W : 1; }
-int conv_bias_input(const Node *node) { return is_integer_conv(node) ? BIAS : 2; }
+const ConvInputs *integer_conv_inputs(const Node *node) { return writes_floats(node) ? &to_floats : &quantised; }
+
+int conv_weights_input(const Node *node) { return is_integer_conv(node) ? integer_conv_inputs(node)->w : 1; }
+int conv_bias_input(const Node *node) { return is_integer_conv(node) ? integer_conv_inputs(node)->bias : 2; }
 
 /* ---- numbers ---- */
 
@@ -25,10 +30,17 @@ static double of_kernel(const Value *value, int64_t kernel) {
   return !value ? 0 : value_element(value, value_count(value) == 1 ? 0 : kernel);
 }
 
+static const Value *input_of(const Node *node, int input) { return input < 0 ? NULL : node_input(node, input); }
+static const Value *weights_of(const Node *node) { return node->inputs[conv_weights_input(node)]; }
+static const Value *x_zero_of(const Node *node) { return input_of(node, integer_conv_inputs(node)->x_zero); }
+
+/* In floats the kernel multiplies by x's scale, which may be known in the run only. */
 static float scale_of(const Node *node, int64_t kernel) {
-  float x = (float)value_element(node->inputs[X_SCALE], 0), w = (float)of_kernel(node->inputs[W_SCALE], kernel);
-  float product = x * w;
-  return product / (float)value_element(node->inputs[Y_SCALE], 0);
+  const ConvInputs *in = integer_conv_inputs(node);
+  float w = (float)of_kernel(node->inputs[in->w_scale], kernel);
+  if (writes_floats(node)) return w;
+  float product = (float)value_element(node->inputs[in->x_scale], 0) * w;
+  return product / (float)value_element(node->inputs[in->y_scale], 0);
 }
 
 /* Larger scales or smaller ones are mistakes of a model, whose NaNs and infinities the formula has. */
@@ -40,16 +52,25 @@ static bool scales_are_usual(const Node *node, int64_t kernels) {
   return true;
 }
 
-static double weight_of(const Node *node, int64_t kernel, int64_t i) {
-  return value_element(node->inputs[W], i) - of_kernel(node->inputs[W_ZERO], kernel);
+static double w_zero_of(const Node *node, int64_t kernel) {
+  return of_kernel(input_of(node, integer_conv_inputs(node)->w_zero), kernel);
 }
 
-static int64_t kernels_of(const Node *node) { return dim_value(node->inputs[W]->shape[0]); }
-static int64_t depth_of(const Node *node) { return value_count(node->inputs[W]) / kernels_of(node); }
+static double weight_of(const Node *node, int64_t kernel, int64_t i) {
+  return value_element(weights_of(node), i) - w_zero_of(node, kernel);
+}
+
+/* In steps of the sum; a bias in floats is added behind it. */
+static double bias_of(const Node *node, int64_t kernel) {
+  return writes_floats(node) ? 0 : of_kernel(input_of(node, conv_bias_input(node)), kernel);
+}
+
+static int64_t kernels_of(const Node *node) { return dim_value(weights_of(node)->shape[0]); }
+static int64_t depth_of(const Node *node) { return value_count(weights_of(node)) / kernels_of(node); }
 
 static bool weights_are_bytes(const Node *node) {
   int64_t depth = depth_of(node);
-  for (int64_t i = 0; i < value_count(node->inputs[W]); i++) {
+  for (int64_t i = 0; i < value_count(weights_of(node)); i++) {
     double weight = weight_of(node, i / depth, i);
     if (weight < INT8_MIN || weight > INT8_MAX) return false;
   }
@@ -60,7 +81,7 @@ double integer_conv_reach(const Node *node) {
   int64_t depth = depth_of(node);
   double most = 0;
   for (int64_t k = 0; k < kernels_of(node); k++) {
-    double sum = fabs(of_kernel(node_input(node, BIAS), k));
+    double sum = fabs(bias_of(node, k));
     for (int64_t i = k * depth; i < (k + 1) * depth; i++) sum += UINT8_MAX * fabs(weight_of(node, k, i));
     most = fmax(most, sum);
   }
@@ -75,9 +96,9 @@ typedef struct Bytes {
 } Bytes;
 
 static Bytes bytes_of(const Node *node, int64_t kernel) {
-  const Value *weights = node->inputs[W];
+  const Value *weights = weights_of(node);
   return (Bytes){.bytes = (const uint8_t *)weights->data + kernel * depth_of(node),
-                 .zero = (int64_t)of_kernel(node->inputs[W_ZERO], kernel),
+                 .zero = (int64_t)w_zero_of(node, kernel),
                  .is_signed = weights->dtype == RNNCC_I8};
 }
 
@@ -91,7 +112,7 @@ static bool pair_fits(int64_t a, int64_t b) {
 }
 
 bool integer_conv_pairs_fit(const Node *node) {
-  int64_t channels = dim_value(node->inputs[W]->shape[1]), window = depth_of(node) / channels;
+  int64_t channels = dim_value(weights_of(node)->shape[1]), window = depth_of(node) / channels;
   for (int64_t k = 0; k < kernels_of(node); k++) {
     Bytes b = bytes_of(node, k);
     for (int64_t i = 0; i < channels / 2 * window; i++) {
@@ -120,11 +141,11 @@ static Signed sums_of(const Node *node, int64_t kernel) {
 
 bool integer_conv_sums_fit(const Node *node, int bits) {
   bool is_signed = node->inputs[X]->dtype == RNNCC_I8;
-  int64_t zero = (int64_t)of_kernel(node->inputs[X_ZERO], 0), most = (int64_t)1 << (bits - 1);
+  int64_t zero = (int64_t)of_kernel(x_zero_of(node), 0), most = (int64_t)1 << (bits - 1);
   int64_t low = (is_signed ? INT8_MIN : 0) - zero, high = (is_signed ? INT8_MAX : UINT8_MAX) - zero;
   for (int64_t k = 0; k < kernels_of(node); k++) {
     Signed sums = sums_of(node, k);
-    int64_t bias = (int64_t)of_kernel(node_input(node, BIAS), k);
+    int64_t bias = (int64_t)bias_of(node, k);
     if (bias + sums.positive * low + sums.negative * high < -most) return false;
     if (bias + sums.positive * high + sums.negative * low >= most) return false;
   }
@@ -159,16 +180,28 @@ static bool window_fits(Graph *graph, const Node *node) {
 
 /* ---- the node ---- */
 
+/* x's scale and zero point may be known in the run only, if y is in floats. */
 static bool all_constant(const Node *node) {
-  for (int i = 1; i < node->n_inputs; i++)
-    if (node->inputs[i] && !node->inputs[i]->data) return false;
+  const ConvInputs *in = integer_conv_inputs(node);
+  for (int i = 1; i < node->n_inputs; i++) {
+    bool of_run = writes_floats(node) && (i == in->x_scale || i == in->x_zero);
+    if (node->inputs[i] && !node->inputs[i]->data && !of_run) return false;
+  }
   return !node->inputs[X]->data;
+}
+
+bool gains_in_floats(const Graph *graph, const Value *weights, int64_t groups) {
+  const Target *target = graph->config->target;
+  int64_t channels = dim_value(weights->shape[1]), kernels = dim_value(weights->shape[0]) / groups;
+  return target->has_dot && (groups == 1 || (channels % target->lanes == 0 && kernels % target->lanes == 0));
 }
 
 bool integer_conv_fits(Graph *graph, const Node *node) {
   if (!is_integer_conv(node) || !all_constant(node) || !window_fits(graph, node)) return false;
-  if (value_count(node->inputs[W]) == 0 || !scales_are_usual(node, kernels_of(node))) return false;
-  return weights_are_bytes(node) && integer_conv_reach(node) <= INT32_MAX;
+  if (value_count(weights_of(node)) == 0) return false;
+  bool usual = writes_floats(node) ? gains_in_floats(graph, weights_of(node), node_int(node, ATTR_group))
+                                   : scales_are_usual(node, kernels_of(node));
+  return usual && weights_are_bytes(node) && integer_conv_reach(node) <= INT32_MAX;
 }
 
 IntegerConv integer_conv_of(Arena *arena, const Node *node) {
@@ -178,7 +211,7 @@ IntegerConv integer_conv_of(Arena *arena, const Node *node) {
   float *scale = ARENA_ARRAY(arena, float, kernels);
   for (int64_t k = 0; k < kernels; k++) {
     for (int64_t i = k * depth; i < (k + 1) * depth; i++) weights[i] = (int8_t)weight_of(node, k, i);
-    biases[k] = (int32_t)of_kernel(node_input(node, BIAS), k);
+    biases[k] = (int32_t)bias_of(node, k);
     scale[k] = scale_of(node, k);
   }
   return (IntegerConv){.kernels = kernels,
@@ -186,6 +219,6 @@ IntegerConv integer_conv_of(Arena *arena, const Node *node) {
                        .weights = weights,
                        .bias = biases,
                        .scale = scale,
-                       .x_zero = (int)of_kernel(node->inputs[X_ZERO], 0),
-                       .y_zero = (int)of_kernel(node->inputs[Y_ZERO], 0)};
+                       .x_zero = writes_floats(node) ? 0 : (int)of_kernel(x_zero_of(node), 0),
+                       .y_zero = (int)of_kernel(input_of(node, integer_conv_inputs(node)->y_zero), 0)};
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions of quantised numbers that the kernels of kernels/conv/ run as products of bytes: QLinearConv whose
- * weights, scales and zero points are constants, and whose weights minus zero point are i8 again. The sum of an output
- * is then an i32:
- *   y = saturate(round(scale[k] * (bias[k] + sum of (x - x_zero) * w[k])) + y_zero).
+ * Convolutions of quantised numbers that the kernels of kernels/conv/ run as products of bytes: those whose weights,
+ * scales and zero points are constants, and whose weights minus zero point are i8 again. The sum of an output is then
+ * an i32. QLinearConv: y = saturate(round(scale[k] * (bias[k] + sum of (x - x_zero) * w[k])) + y_zero).
+ * ConvIntegerToFloat, of which x's scale and zero point may be known in the run only:
+ *   y = (x_scale * scale[k]) * sum of (x - x_zero) * w[k] + bias[k], in f32.
  */
 #ifndef RNNCC_INTEGER_CONV_H
 #define RNNCC_INTEGER_CONV_H
@@ -13,16 +14,29 @@
 typedef struct IntegerConv {
   int64_t kernels, depth; /* of all groups; weights of an output channel */
   const int8_t *weights;  /* [kernels][depth], the zero point taken off */
-  const int32_t *bias;    /* [kernels] */
-  const float *scale;     /* [kernels]: x's scale by w's over y's, rounded after each step as ONNX Runtime does */
-  int x_zero, y_zero;
+  const int32_t *bias;    /* [kernels]; in floats: zeros */
+  const float *scale;     /* [kernels]: x's scale by w's over y's, rounded after each step as ONNX Runtime does; in
+                             floats: w's */
+  int x_zero, y_zero;     /* in floats: 0 */
 } IntegerConv;
 
+/* Places of a node's inputs; -1: it has none of that kind. x is its first one. */
+typedef struct ConvInputs {
+  int x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias;
+} ConvInputs;
+
 bool is_integer_conv(const Node *node);
+/* Is it ConvIntegerToFloat? */
+bool writes_floats(const Node *node);
+const ConvInputs *integer_conv_inputs(const Node *node);
 
 /* The input that has the weights of a convolution, and its bias. */
 int conv_weights_input(const Node *node);
 int conv_bias_input(const Node *node);
+
+/* Is a convolution of bytes with a result in floats faster than one of floats? Where there are dot products of bytes,
+ * and a block of channels is of one group. */
+bool gains_in_floats(const Graph *graph, const Value *weights, int64_t groups);
 
 /* Is the node such a convolution? Else its formula computes it. */
 bool integer_conv_fits(Graph *graph, const Node *node);

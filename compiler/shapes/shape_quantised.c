@@ -173,3 +173,10 @@ bool shape_qlinear_conv(Graph *graph, Node *node) {
   return check_scales(graph, node, 4, w, 0) && check_scales(graph, node, 5, w, 0) &&
          check_shape(graph, node, 8, 1, w->shape, "the bias, [M]");
 }
+
+bool shape_conv_to_float(Graph *graph, Node *node) {
+  const Value *w = node->inputs[1];
+  return shape_of(graph, node, OP_Conv, 0, 1) && check_taps(graph, node, w) && check_one_scale(graph, node, 2) &&
+         check_scales(graph, node, 3, w, 0) && check_one_scale(graph, node, 4) && check_scales(graph, node, 5, w, 0) &&
+         check_shape(graph, node, 6, 1, w->shape, "the bias, [M]");
+}

@@ -104,21 +104,28 @@ def windows_of(x, window, strides, pads, dilations):
     return views[(..., *[slice(None, None, step) for step in dilations])]
 
 
-def exact(model, feeds):
+def sums_of(model, feeds):
+    """The sums that the only node makes, in i64, without its bias."""
     node, = model.nodes
     values = {**model.arrays, **feeds}
-    x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, *bias = [values[name] for name in node["inputs"]]
+    x, _, x_zero, w, _, w_zero = [values[name] for name in node["inputs"][:6]]
     rank = w.ndim - 2
     given = {"strides": [1] * rank, "pads": [0] * 2 * rank, "dilations": [1] * rank, **node["attributes"]}
     group = given.pop("group", 1)
-    column = (-1, *[1] * rank)
-    w = w.astype(numpy.int64) - w_zero.astype(numpy.int64).reshape(column if w_zero.ndim else w_zero.shape)[..., None] \
-        if w_zero.ndim else w.astype(numpy.int64) - int(w_zero)
+    w = w.astype(numpy.int64) - w_zero.astype(numpy.int64).reshape((-1, *[1] * (rank + 1)) if w_zero.ndim else ())
     views = windows_of(x.astype(numpy.int64) - int(x_zero), w.shape[2:], **given)
     taps = list(range(2 + rank, 2 + 2 * rank))
     parts = [numpy.moveaxis(numpy.tensordot(a, b, ([1, *taps], [1, *range(2, 2 + rank)])), -1, 1)
              for a, b in zip(numpy.split(views, group, 1), numpy.split(w, group))]
-    sums = numpy.concatenate(parts, 1) + (bias[0].astype(numpy.int64).reshape(column) if bias else 0)
+    return numpy.concatenate(parts, 1)
+
+
+def exact(model, feeds):
+    node, = model.nodes
+    values = {**model.arrays, **feeds}
+    _, x_scale, _, w, w_scale, _, y_scale, y_zero, *bias = [values[name] for name in node["inputs"]]
+    column = (-1, *[1] * (w.ndim - 2))
+    sums = sums_of(model, feeds) + (bias[0].astype(numpy.int64).reshape(column) if bias else 0)
     assert abs(sums).max() < 2**31
     scale = (x_scale * w_scale).astype(numpy.float32) / y_scale
     scaled = sums.astype(numpy.float32) * (scale.reshape(column) if scale.ndim else scale)

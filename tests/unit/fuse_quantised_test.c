@@ -26,9 +26,10 @@ static const Tensor *computed(Graph *graph) {
   return run_on(graph, spread);
 }
 
-static void expect_fused(const Steps steps, const char *left) {
+static void expect_fused_for(const char *target, const Steps steps, const char *left) {
   const Tensor *before = computed(built_of(steps));
   Graph *graph = built_of(steps);
+  build_config(graph, target);
   fuse_quantised(graph);
   verify(graph);
   const char *names = names_of(graph);
@@ -40,6 +41,8 @@ static void expect_fused(const Steps steps, const char *left) {
     if (tensor_get(before, i) != tensor_get(after, i))
       fail_msg("%s: element %lld is %g, not %g", names, (long long)i, tensor_get(after, i), tensor_get(before, i));
 }
+
+static void expect_fused(const Steps steps, const char *left) { expect_fused_for("x86-64-v3", steps, left); }
 
 #define IN(x) {"QuantizeLinear", x " f32(0.25) u8(130)", ""}, {"DequantizeLinear", "@0 f32(0.25) u8(130)", ""}
 #define OUT(x) {"QuantizeLinear", x " f32(16) i8(3)", ""}
@@ -91,12 +94,17 @@ static void weights_are_found_behind_what_moves_them(void **state) {
                "QuantizeLinear QLinearConv");
 }
 
+static void convolutions_in_floats_are_of_exact_sums_where_bytes_have_dot_products(void **state) {
+  (void)state;
+  const Steps steps = {IN("f32[1,3,6]"),
+                       {"DequantizeLinear", "i8[2,3,3]! f32=0.5,2 i8=0,0", "axis=0"},
+                       {"Conv", "@1 @2 f32=1.5,-8", "group=1"}};
+  expect_fused_for("x86-64-v3", steps, "QuantizeLinear DequantizeLinear Conv");
+  expect_fused_for("x86-64-v3+vnni", steps, "QuantizeLinear ConvIntegerToFloat");
+}
+
 static void matrix_products_in_floats_are_of_exact_sums(void **state) {
   (void)state;
-  expect_fused((Steps){IN("f32[1,3,6]"),
-                       {"DequantizeLinear", "i8[2,3,3]! f32=0.5,2 i8=0,0", "axis=0"},
-                       {"Conv", "@1 @2 f32=1.5,-8", "group=1"}},
-               "QuantizeLinear DequantizeLinear Conv");
   expect_fused((Steps){IN("f32[2,4,6]"), {"DequantizeLinear", "i8[6,3]! f32(0.5) i8(0)", ""}, {"MatMul", "@1 @2", ""}},
                "QuantizeLinear MatMulIntegerToFloat");
   expect_fused(
@@ -228,6 +236,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(products_take_the_numbers),
       TEST(weights_are_found_behind_what_moves_them),
+      TEST(convolutions_in_floats_are_of_exact_sums_where_bytes_have_dot_products),
       TEST(matrix_products_in_floats_are_of_exact_sums),
       TEST(means_take_the_numbers),
       TEST(a_sum_with_what_a_convolution_writes_takes_the_numbers),

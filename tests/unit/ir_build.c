@@ -22,7 +22,7 @@ Graph *build_graph(Arena *arena) {
 
 Config *build_config(Graph *graph, const char *target) {
   Config *config = ARENA_NEW(graph->arena, Config);
-  config->target = target_find(target);
+  config->target = target_named(graph->arena, target);
   Machine machine = machine_of(config->target, false, 2);
   config->machine = arena_copy(graph->arena, &machine, sizeof machine);
   graph->config = config;

@@ -16,6 +16,7 @@ static const OpKind contrib[] = {
 static const OpKind own[] = {
 #define OWN(name, ...) OP_##name,
 #define OWN_FORMULA(name, ...) OP_##name,
+#define OWN_CHOICE(name, ...) OP_##name,
 #include "ir/ops.def"
     N_OPS};
 
@@ -23,6 +24,7 @@ static const OpKind own[] = {
 static const OpKind choices[] = {
 #define CHOICE(name, ...) OP_##name,
 #define CONTRIB_CHOICE(name, ...) OP_##name,
+#define OWN_CHOICE(name, ...) OP_##name,
 #include "ir/ops.def"
     N_OPS};
 

@@ -35,7 +35,7 @@ static bool is_laid_out_wide(const Graph *graph, const Convolution *conv) {
 }
 
 static bool runs(const ConvAlgorithm *algorithm, const Graph *graph, const Node *node, const Convolution *conv) {
-  if (algorithm->integer != conv->integer) return false;
+  if (algorithm->integer != conv->integer || (conv->to_floats && !algorithm->to_floats)) return false;
   if (!conv->y_block) return !algorithm->runs_blocked;
   if (node->n_prologue && !(algorithm->takes_prologue && algorithm->takes_prologue(graph, conv))) return false;
   if (!algorithm->runs_blocked || !algorithm->runs_blocked(graph, conv)) return false;

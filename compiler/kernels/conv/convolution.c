@@ -51,7 +51,7 @@ bool axis_is_padded(const Graph *graph, const ConvAxis *axis) {
 /* The first step of the epilogue adds the residual, see takes_epilogue of family_conv. It is the first input that the
  * epilogue appended, which may be in another layout than the step's own. */
 static const Value *residual_of(const Node *node) {
-  if (is_integer_conv(node)) return requantise_residual(node);
+  if (is_integer_conv(node) && !writes_floats(node)) return requantise_residual(node);
   return epilogue_begins_with_sum(node) ? node->inputs[node->op->max_inputs] : NULL;
 }
 
@@ -63,6 +63,7 @@ Convolution convolution_tensors(Graph *graph, const Node *node) {
                        .weights = node->inputs[conv_weights_input(node)],
                        .bias = node_input(node, conv_bias_input(node)),
                        .integer = is_integer_conv(node),
+                       .to_floats = writes_floats(node),
                        .groups = node_int(node, ATTR_group),
                        .d = convolution_axis(graph, node, &window, 2),
                        .h = convolution_axis(graph, node, &window, 1),

@@ -42,6 +42,7 @@ typedef struct Convolution {
   const Value *bias;     /* [groups * kernels], or NULL */
   const Value *residual; /* of y's shape, added before the epilogue; or NULL */
   bool integer;          /* of quantised numbers: shapes/integer_conv.h */
+  bool to_floats;        /* of these, with a result in f32 */
   int x_block, y_block;  /* channel blocks of x, and of y and the residual; 0: row-major */
 } Convolution;
 
@@ -123,6 +124,7 @@ static inline const ConvSchedule *conv_schedule_of(const Node *node) { return (c
 struct ConvAlgorithm {
   ScheduleKind kind; /* first, see algorithm_of(); its name begins the schedules' texts */
   bool integer;      /* it runs convolutions of quantised numbers, and no others */
+  bool to_floats;    /* of these also those with a result in floats */
   /* Can it run the convolution on blocked tensors? NULL: it runs any convolution, on row-major ones. */
   bool (*runs_blocked)(const Graph *graph, const Convolution *conv);
   /* Why not, of the algorithm that runs all that any other runs. NULL: another one. */

@@ -191,7 +191,7 @@ static KernelSpec *depthwise_int8_spec(const Graph *graph, const Node *node) {
   kernel_knob(spec, "COLUMNS", ((const DepthwiseSchedule *)node->schedule)->columns);
   if (!axis_is_known(&conv->w)) kernel_knob(spec, "ANY_WIDTH", 1);
   knobs_requantise(spec, graph, node);
-  knob_skips(spec, node, 0);
+  knob_skips(spec, node);
   return spec;
 }
 

@@ -2,13 +2,15 @@
 /*
  * Direct convolution of quantised tensors in blocks: templates/conv_direct_int8.c. Its loops are those of the f32
  * kernel, a step of STEP_CHANNELS bytes in the place of a channel of four bytes, so that the plans and their costs are
- * the same. It runs any convolution that integer_conv_fits().
+ * the same. It runs any convolution that integer_conv_fits(), those with results in floats alone.
  */
 #include "kernels/conv/direct_plan.h"
 #include "kernels/conv/direct_weights.h"
 
+#include "ir/tensor.h"
 #include "kernels/conv/convolution.h"
 #include "kernels/conv/requantise.h"
+#include "kernels/conv/to_floats.h"
 #include "layout/blocked.h"
 #include "machine/targets.h"
 #include "program/build.h"
@@ -154,6 +156,27 @@ static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *con
 
 /* ---- constants ---- */
 
+/* Behind what pack_requantise() and pack_to_floats() append. */
+enum { PACKED_TAPS = PACKED_FINISH + 1 };
+
+/* May products of x's zero point be other than zero? */
+static bool has_point(const Graph *graph, const Node *node) {
+  const Value *zero = node_input(node, integer_conv_inputs(node)->x_zero);
+  if (zero && !zero->data) return true;
+  return (zero ? (int)value_element(zero, 0) : 0) != step_zero(graph, node->inputs[0]);
+}
+
+/* The sums of weights over the input's channels, [R * S][kernels in whole vectors]. */
+static Value *sums_of_taps(Graph *graph, const Int8Schedule *schedule, const IntegerConv *numbers) {
+  int64_t window = schedule->weights.window, channels = round_up(numbers->kernels, graph->config->target->lanes);
+  int64_t count = window * channels;
+  int32_t *sums = ARENA_ARRAY(graph->arena, int32_t, count);
+  for (int64_t i = 0; i < count; i++) sums[i] = 0;
+  for (int64_t i = 0; i < numbers->kernels * numbers->depth; i++)
+    sums[i % window * channels + i / numbers->depth] += numbers->weights[i];
+  return graph_constant(graph, "taps", RNNCC_I32, 1, &count, sums);
+}
+
 static void pack(Graph *graph, Node *node) {
   const Int8Schedule *schedule = schedule_of(node);
   const Convolution *conv = &schedule->base.conv;
@@ -162,7 +185,11 @@ static void pack(Graph *graph, Node *node) {
   int8_t *weights = ARENA_ARRAY(graph->arena, int8_t, bytes);
   direct_pack_bytes(&schedule->weights, numbers.weights, weights);
   graph_pack(graph, node, graph_constant(graph, conv->weights->name, RNNCC_I8, 1, &bytes, weights));
-  pack_requantise(graph, node, &numbers, false);
+  if (writes_floats(node))
+    pack_to_floats(graph, node, &numbers);
+  else
+    pack_requantise(graph, node, &numbers, false);
+  graph_pack(graph, node, has_point(graph, node) ? sums_of_taps(graph, schedule, &numbers) : NULL);
 }
 
 /* ---- the call ---- */
@@ -184,9 +211,26 @@ static KernelSpec *direct_int8_spec(const Graph *graph, const Node *node) {
   kernel_knob(spec, "GROUPED", conv->groups > 1);
   if (!axis_is_known(&schedule->w)) kernel_knob(spec, "ANY_WIDTH", 1);
   kernel_knob(spec, "FORM", has_pairs(graph, node));
-  knobs_requantise(spec, graph, node);
-  knob_skips(spec, node, step_zero(graph, conv->x));
+  kernel_knob(spec, "POINT", has_point(graph, node));
+  if (writes_floats(node))
+    knobs_to_floats(spec, graph, node);
+  else
+    knobs_requantise(spec, graph, node);
   return spec;
+}
+
+/* The operands of the other form are absent. */
+static void operands_of_result(Call *call, const Graph *graph, const Node *node) {
+  static const char *const of_floats[] = {"bias", "x_scale", "x_point"};
+  operand_value(call, "taps", node->packed[PACKED_TAPS], READ);
+  if (writes_floats(node)) {
+    operands_to_floats(call, graph, node);
+    operand_value(call, "finish", NULL, READ);
+    operand_integer(call, "x_zero", 0);
+    return;
+  }
+  operands_requantise(call, graph, node);
+  for (size_t i = 0; i < sizeof of_floats / sizeof *of_floats; i++) operand_value(call, of_floats[i], NULL, READ);
 }
 
 static void lower_node(Program *program, Node *node) {
@@ -196,7 +240,7 @@ static void lower_node(Program *program, Node *node) {
   const DirectPlan *plan = &schedule->plan;
   int64_t groups = direct_oc_groups(&schedule->weights);
   Call *call = kernel_call(program, node, direct_int8_spec(graph, node));
-  operands_requantise(call, graph, node);
+  operands_of_result(call, graph, node);
   operand_integer(call, "channels", conv->groups * conv->channels);
   operand_integer(call, "kernels", conv->groups * conv->kernels);
   operand_integer(call, "group_channels", conv->channels);
@@ -212,6 +256,7 @@ static void lower_node(Program *program, Node *node) {
 
 const ConvAlgorithm convolution_direct_int8 = {.kind = {"direct_int8", direct_int8_knobs},
                                                .integer = true,
+                                               .to_floats = true,
                                                .runs_blocked = runs_blocked,
                                                .list = list,
                                                .fit = fit,

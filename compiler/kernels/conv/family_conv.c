@@ -14,7 +14,7 @@ static bool is_residual(const Node *step) {
 
 /* First the residual, if any, then element-wise steps. */
 static bool takes_epilogue(const Node *host, const Node *step) {
-  if (is_integer_conv(host)) return requantise_takes(host, step);
+  if (is_integer_conv(host) && !writes_floats(host)) return requantise_takes(host, step);
   return elementwise_is_epilogue(step) || (host->n_epilogue == 0 && is_residual(step));
 }
 

@@ -17,8 +17,7 @@ enum { LEAST, MOST, ZERO, Y_FACTOR, RESIDUAL_FACTOR, ADDEND, DIVISOR, BEFORE_ROU
 /* STEP_* there. */
 enum { STEP_NONE, STEP_BY_FACTORS, STEP_DIVIDED };
 
-/* Inputs of QLinearConv, and of QLinearAdd: each of a tensor, its scale and its zero point. */
-enum { X_ZERO_INPUT = 2, Y_ZERO_INPUT = 7 };
+/* Inputs of QLinearAdd: each of a tensor, its scale and its zero point. */
 enum { ADD_A = 0, ADD_B = 3, ADD_C = 6 };
 /* y of QLinearLeakyRelu. */
 enum { RELU_Y = 3 };
@@ -136,7 +135,7 @@ void pack_requantise(Graph *graph, Node *node, const IntegerConv *numbers, bool 
 
 /* ---- the call ---- */
 
-static int byte_of(const Node *node, int input) { return (int)number_of(node_input(node, input)); }
+static int x_zero_of(const Node *node) { return (int)number_of(node_input(node, integer_conv_inputs(node)->x_zero)); }
 
 /* May a scaled sum leave what converts to i32? */
 static bool needs_bounds(const Graph *graph, const Node *node) {
@@ -154,9 +153,7 @@ void knobs_requantise(KernelSpec *spec, const Graph *graph, const Node *node) {
   kernel_knob(spec, "RESIDUAL", requantise_residual(node) != NULL);
 }
 
-void knob_skips(KernelSpec *spec, const Node *node, int zero) {
-  kernel_knob(spec, "SKIPS", byte_of(node, X_ZERO_INPUT) == zero);
-}
+void knob_skips(KernelSpec *spec, const Node *node) { kernel_knob(spec, "SKIPS", x_zero_of(node) == 0); }
 
 void operands_requantise(Call *call, const Graph *graph, const Node *node) {
   const Convolution *conv = &conv_schedule_of(node)->conv;
@@ -172,7 +169,7 @@ void operands_requantise(Call *call, const Graph *graph, const Node *node) {
   operand_extent(call, "x_image", blocked_of(graph, conv->x).image);
   operand_extent(call, "residual_image", conv->residual ? blocked_of(graph, conv->residual).image : none);
   operand_extent(call, "y_image", blocked_of(graph, conv->y).image);
-  operand_integer(call, "x_zero", byte_of(node, X_ZERO_INPUT));
+  operand_integer(call, "x_zero", x_zero_of(node));
 }
 
 /* ---- the residual ---- */
@@ -187,7 +184,7 @@ static bool has_constants(const Node *step, int but_for) {
 
 /* As the formulas have it, y less this zero point is what was rounded. */
 static bool continues(const Node *host, const Node *step) {
-  return number_of(node_input(host, Y_ZERO_INPUT)) == number_of(node_input(step, 2));
+  return number_of(node_input(host, integer_conv_inputs(host)->y_zero)) == number_of(node_input(step, 2));
 }
 
 bool requantise_takes(const Node *host, const Node *step) {

@@ -18,8 +18,8 @@ void pack_requantise(Graph *graph, Node *node, const IntegerConv *numbers, bool 
 
 /* SIGNED_X, SIGNED_Y, BOUNDS, STEP, RESIDUAL. */
 void knobs_requantise(KernelSpec *spec, const Graph *graph, const Node *node);
-/* SKIPS: is x's zero point this one, as u8 or i8? */
-void knob_skips(KernelSpec *spec, const Node *node, int zero);
+/* SKIPS: is x's zero point 0? */
+void knob_skips(KernelSpec *spec, const Node *node);
 /* The zero point whose products are zero, see DOT_ZERO of templates/simd/int8.h. */
 int step_zero(const Graph *graph, const Value *x);
 

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernels/conv/to_floats.h"
+
+#include "kernels/elementwise/elementwise.h"
+#include "layout/blocked.h"
+#include "machine/targets.h"
+#include "program/build.h"
+#include "support/numbers.h"
+#include "template/specialise.h"
+
+/* node->packed. */
+enum { WEIGHTS, SUMS, SCALE, BIAS };
+
+static void pack_sums(Graph *graph, Node *node, const IntegerConv *numbers) {
+  int64_t padded = round_up(numbers->kernels, graph->config->target->lanes);
+  int32_t *sums = ARENA_ARRAY(graph->arena, int32_t, padded);
+  for (int64_t k = 0; k < padded; k++) sums[k] = 0;
+  for (int64_t i = 0; i < numbers->kernels * numbers->depth; i++) sums[i / numbers->depth] += numbers->weights[i];
+  graph_pack(graph, node, graph_constant(graph, "sums", RNNCC_I32, 1, &padded, sums));
+}
+
+static Value *of_channels(Graph *graph, const char *name, const float *numbers, int64_t kernels) {
+  return channel_constant(graph, name, numbers, kernels, graph->config->target->lanes);
+}
+
+void pack_to_floats(Graph *graph, Node *node, const IntegerConv *numbers) {
+  const Value *bias = conv_schedule_of(node)->conv.bias;
+  pack_sums(graph, node, numbers);
+  graph_pack(graph, node, of_channels(graph, "scale", numbers->scale, numbers->kernels));
+  graph_pack(graph, node, bias ? of_channels(graph, bias->name, bias->data, numbers->kernels) : NULL);
+}
+
+static const Value *zero_of(const Node *node) { return node_input(node, integer_conv_inputs(node)->x_zero); }
+
+void knobs_to_floats(KernelSpec *spec, const Graph *graph, const Node *node) {
+  const Convolution *conv = &conv_schedule_of(node)->conv;
+  kernel_knob(spec, "SIGNED_X", conv->x->dtype == RNNCC_I8);
+  kernel_knob(spec, "FLOATS", 1);
+  kernel_knob(spec, "BIAS", conv->bias != NULL);
+  kernel_knob(spec, "RESIDUAL", conv->residual != NULL);
+  kernel_hook(spec, "epilogue", elementwise_epilogue(graph->arena, node));
+}
+
+void operands_to_floats(Call *call, const Graph *graph, const Node *node) {
+  const Convolution *conv = &conv_schedule_of(node)->conv;
+  const Dim *none = dim_const(graph->dims, 0);
+  operand_value(call, "x", conv->x, READ);
+  operand_value(call, "w", node->packed[WEIGHTS], READ);
+  operand_value(call, "start", node->packed[SUMS], READ);
+  operand_value(call, "scale", node->packed[SCALE], READ);
+  operand_value(call, "bias", node->packed[BIAS], READ);
+  operand_value(call, "x_scale", node->inputs[integer_conv_inputs(node)->x_scale], READ);
+  operand_value(call, "x_point", zero_of(node), READ);
+  operand_value(call, "residual", conv->residual, READ);
+  operand_value(call, "y", conv->y, WRITE);
+  operand_dim(call, "n", conv->x->shape[0]);
+  operand_extent(call, "x_image", blocked_of(graph, conv->x).image);
+  operand_extent(call, "residual_image", conv->residual ? blocked_of(graph, conv->residual).image : none);
+  operand_extent(call, "y_image", blocked_of(graph, conv->y).image);
+}
