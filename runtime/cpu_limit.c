@@ -42,13 +42,13 @@ static int smaller_limit(int a, int b) { return !a || (b && b < a) ? b : a; }
 
 /* The smallest quota of `group` and its parent groups, up to the mount. A container sees its own group at the mount,
  * although `group` may be a path that does not exist inside it. A directory that does not exist sets no limit. */
-static int quota_upwards(const char *mount, const char *group, int (*quota)(const char *directory)) {
+static int quota_upwards(const char *mount, const char *group, bool is_v2) {
   char directory[PATH_MAX];
   size_t top = strlen(mount);
   if (snprintf(directory, sizeof directory, "%s%s", mount, group) >= (int)sizeof directory) return 0;
   int limit = 0;
   while (true) {
-    limit = smaller_limit(limit, quota(directory));
+    limit = smaller_limit(limit, is_v2 ? quota_v2(directory) : quota_v1(directory));
     char *slash = strrchr(directory + top, '/');
     if (!slash) return limit;
     *slash = 0;
@@ -71,13 +71,13 @@ static int limit_of_line(const char *root, char *line) {
   *group++ = 0;
   if (!*controllers) {
     snprintf(mount, sizeof mount, "%s/sys/fs/cgroup", root);
-    return quota_upwards(mount, group, quota_v2);
+    return quota_upwards(mount, group, true);
   }
   if (!lists_controller(controllers, "cpu")) return 0;
   snprintf(mount, sizeof mount, "%s/sys/fs/cgroup/%s", root, controllers);
-  int limit = quota_upwards(mount, group, quota_v1);
+  int limit = quota_upwards(mount, group, false);
   snprintf(mount, sizeof mount, "%s/sys/fs/cgroup/cpu", root);
-  return smaller_limit(limit, quota_upwards(mount, group, quota_v1));
+  return smaller_limit(limit, quota_upwards(mount, group, false));
 }
 
 int cpu_limit_cgroup(const char *root) {

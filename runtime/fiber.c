@@ -60,7 +60,7 @@ struct Fiber {
 
 /* Stores the stack pointer in *from, and goes on where `to` was stored: there this call returns, or a fresh fiber's
  * first function begins, with `fiber` as its argument. */
-void fiber_switch(void **from, void *to, Fiber *fiber);
+__attribute__((visibility("hidden"))) void fiber_switch(void **from, void *to, Fiber *fiber);
 
 #if defined __x86_64__
 

@@ -8,6 +8,7 @@
 #include "link/elf_file.h"
 #include "support/files.h"
 #include "support/list.h"
+#include "support/numbers.h"
 
 /* ---- architectures ---- */
 
@@ -130,22 +131,29 @@ static bool is_code(const Elf *elf, uint64_t section) {
   return section < count && section_flags(elf, section) & SHF_EXECINSTR;
 }
 
-/* Of a register whose size the program does not know: N of them are `addvl sp, sp, #-N` of SVE, and anything else reads
- * the size, as RISC-V does. */
-static int64_t scalable_bytes(const Elf *elf, uint64_t at, uint64_t bytes, int64_t vector_bytes, bool *is_known) {
+/* Of registers whose size clang does not count: N of them are `addvl sp, sp, #-N` of SVE. */
+static int64_t scalable_bytes(const Elf *elf, uint64_t at, uint64_t bytes, int64_t vector_bytes) {
+  enum { INSTRUCTION = 4 };
   int64_t vectors = 0;
-  if (!vector_bytes) return 0; /* the runtime reads the size, to see what the CPU has */
-  unsigned machine = (unsigned)ELF_FIELD(elf, 0, Ehdr, e_machine);
-  for (uint64_t end = at + bytes; at + 4 <= end; at += machine == EM_RISCV ? 2 : 4) {
-    uint32_t word = (uint32_t)elf_number(elf, at, 4);
-    if (machine == EM_AARCH64 && (word & 0xfffff81fu) == 0x043f501fu && word & 1u << 10)
-      vectors += 32 - (int64_t)(word >> 5 & 31);                                       /* six bits with a sign */
-    if (machine == EM_RISCV && (word & 0xfffff07fu) == 0xc2202073u) *is_known = false; /* csrr, vlenb */
+  if (!vector_bytes || ELF_FIELD(elf, 0, Ehdr, e_machine) != EM_AARCH64) return 0;
+  for (uint64_t end = at + bytes; at + INSTRUCTION <= end; at += INSTRUCTION) {
+    uint32_t word = (uint32_t)elf_number(elf, at, INSTRUCTION);
+    if ((word & 0xfffff81fu) == 0x043f501fu && word & 1u << 10)
+      vectors += 32 - (int64_t)(word >> 5 & 31); /* six bits with a sign */
   }
   return vectors * vector_bytes;
 }
 
-static void add_function(Reader *reader, Object *object, const Frames *frames, uint64_t symbol, bool *is_known) {
+/* The return address, a stack pointer that is moved to where a vector or a line of the cache begins, and pushed
+ * arguments. */
+static int64_t uncounted_bytes(const Machine *machine, const CompiledObject *compiled) {
+  enum { WORD_BYTES = 8, LINE_BYTES = 64 };
+  if (!machine->pushes) return WORD_BYTES + compiled->vector_bytes;
+  int64_t moved = compiled->vector_bytes ? max_int(compiled->vector_bytes, LINE_BYTES) : 0;
+  return WORD_BYTES + moved + WORD_BYTES * (int64_t)compiled->pushed_arguments;
+}
+
+static void add_function(Reader *reader, Object *object, const Frames *frames, uint64_t symbol) {
   CallGraph *graph = reader->graph;
   const Elf *elf = &object->elf;
   uint64_t section = ELF_FIELD(elf, symbol, Sym, st_shndx), value = ELF_FIELD(elf, symbol, Sym, st_value);
@@ -153,18 +161,14 @@ static void add_function(Reader *reader, Object *object, const Frames *frames, u
   int index = (int)(object - reader->objects);
   uint64_t code = ELF_FIELD(elf, elf_section(elf, section), Shdr, sh_offset) + (value & ~(uint64_t)1);
   const CompiledObject *compiled = &reader->compiled[index];
-  int64_t scalable = scalable_bytes(elf, code, ELF_FIELD(elf, symbol, Sym, st_size), compiled->vector_bytes, is_known);
-  /* The return address, a stack pointer that is moved to where a vector may begin, and pushed arguments. */
-  enum { WORD_BYTES = 8 };
-  int64_t more = WORD_BYTES + compiled->vector_bytes;
-  if (object->machine->pushes) more += WORD_BYTES * compiled->pushed_arguments;
+  int64_t scalable = scalable_bytes(elf, code, ELF_FIELD(elf, symbol, Sym, st_size), compiled->vector_bytes);
   if (object->first[section] < 0) object->first[section] = graph->n_functions;
   *LIST_ADD(graph->arena, graph->functions, graph->n_functions, reader->capacity) =
       (Function){.name = name,
                  .object = index,
                  .section = section,
                  .is_global = ELF64_ST_BIND(ELF_FIELD(elf, symbol, Sym, st_info)) != STB_LOCAL,
-                 .frame = frame_of(frames, name) + scalable + more};
+                 .frame = frame_of(frames, name) + scalable + uncounted_bytes(object->machine, compiled)};
 }
 
 /* Where there is none, the linker will say so. */
@@ -179,7 +183,6 @@ static Elf open_object(const char *path) {
 static bool read_functions(Reader *reader, Object *object, const char *path) {
   Arena *arena = reader->graph->arena;
   Elf *elf = &object->elf;
-  bool is_known = true;
   *elf = open_object(path);
   object->machine = elf->bytes ? machine_of(elf) : NULL;
   uint64_t table = object->machine ? elf_section_of_kind(elf, SHT_SYMTAB) : 0;
@@ -195,10 +198,10 @@ static bool read_functions(Reader *reader, Object *object, const char *path) {
     uint64_t symbol = symbol_at(object, i);
     bool is_function = ELF64_ST_TYPE(ELF_FIELD(elf, symbol, Sym, st_info)) == STT_FUNC;
     if (is_function && is_code(elf, ELF_FIELD(elf, symbol, Sym, st_shndx)))
-      add_function(reader, object, &frames, symbol, &is_known);
+      add_function(reader, object, &frames, symbol);
   }
   object->end = reader->graph->n_functions;
-  return frames.are_fixed && is_known;
+  return frames.are_fixed;
 }
 
 /* ---- libc ---- */
@@ -324,7 +327,7 @@ bool call_graph_read(CallGraph *graph, Arena *arena, const CompiledObject *objec
   bool is_known = true;
   for (int i = 0; i < count && is_known; i++) {
     reader.n_objects++;
-    is_known = read_functions(&reader, &reader.objects[i], objects[i].path);
+    is_known = !objects[i].hides_vectors && read_functions(&reader, &reader.objects[i], objects[i].path);
   }
   for (int i = 0; i < count && is_known; i++) {
     find_others(&reader, &reader.objects[i]);

@@ -36,11 +36,12 @@ typedef struct CallGraph {
 typedef struct CompiledObject {
   const char *path;
   int64_t vector_bytes; /* of the target; 0: it has no vectors on the stack */
+  bool hides_vectors;   /* clang does not say how many bytes of them are in a frame */
   int pushed_arguments; /* the most with which a function is called, past those in registers */
 } CompiledObject;
 
 /* False: it cannot be told, since the architecture is not one of those whose calls are known, or a function's frame has
- * no fixed size. */
+ * no fixed size, or a part that clang hides. */
 bool call_graph_read(CallGraph *graph, Arena *arena, const CompiledObject *objects, int count);
 
 #endif
