@@ -51,11 +51,12 @@ static void digest_inputs(Arena *arena, const Build *build, const char *text, ui
 
 /* ---- finding it ---- */
 
-/* Beside the program, where it is installed; NULL: there is none. */
+/* Beside the program, where it is installed; in the build, for programs of the build. NULL: there is none. */
 static const char *path_of(Arena *arena, const char *file) {
   const char *installed = beside_program(arena, "../lib/rnncc"),
              *path = installed ? arena_format(arena, "%s/%s", installed, file) : NULL;
   if (path && access(path, R_OK) == 0) return path;
+  if (strcmp(data_directory(arena), RNNCC_SOURCE_DATA) != 0) return NULL;
   path = arena_format(arena, "%s/%s", RNNCC_BUILT_RUNTIMES, file);
   return access(path, R_OK) == 0 ? path : NULL;
 }

@@ -3,7 +3,8 @@
  * The runtime of shared objects for the machine that rnncc was built on, compiled then: of a small network's module it
  * is most of what there is to compile. It lies in lib/rnncc, or in the build, as one file: the digest of what it was
  * made from (command, sources), that of what follows, the bytes of what clang says of frames, that, the object. So an
- * object that other sources would make, or that is damaged, is left where it is.
+ * object that other sources would make, or that is damaged, is left where it is. Of clang the command has the number
+ * in its name alone. There are two: modules that train, or have several networks, have others, compiled for them.
  */
 #ifndef RNNCC_BUILT_RUNTIME_H
 #define RNNCC_BUILT_RUNTIME_H

@@ -42,6 +42,14 @@ def test_lines_of_tables_have_at_most_120_columns(files):
     assert [f"{path}:{number}" for path, number, line in lines if len(line) > 120] == []
 
 
+def test_the_build_lists_all_files_of_the_runtime():
+    """The runtime that is compiled with rnncc is made again when one of them changes: its digest is of all."""
+    lists = re.findall(r"^runtime_(?:sources|headers) = files\((.*?)\)", (ROOT / "runtime" / "meson.build").read_text(),
+                       re.DOTALL | re.MULTILINE)
+    files = [path.name for path in (ROOT / "runtime").iterdir() if path.suffix in (".c", ".h", ".def")]
+    assert sorted(re.findall(r"'(.*?)'", "".join(lists))) == sorted(files)
+
+
 def test_include_guards_are_unique():
     """If two headers have the same guard, a file that includes both gets only the first."""
     guards = defaultdict(list)
