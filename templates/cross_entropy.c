@@ -14,9 +14,6 @@ enum { LAST_AXIS = 1 };
 /* 1: a place whose target is `ignored` has the loss 0.
  * legal: 0 1 */
 enum { IGNORES = 0 };
-/* 1: writes each place's maximum and sum, which the gradient reads.
- * legal: 0 1 */
-enum { KEPT = 0 };
 
 /* Running maxima: the next need not wait for the last. */
 enum { CHAINS = 4 };
@@ -72,9 +69,8 @@ static void finish(const Losses *l, int64_t place, vec maximum, vec sum, int lan
   vstore_n(l->losses + place, vsub(vlog(sum), vsub(vload(scores), maximum)), lanes);
   for (int i = 0; IGNORES && i < lanes; i++)
     if (l->targets[place + i] == l->ignored) l->losses[place + i] = 0;
-  if (!KEPT) return;
-  vstore_n(l->maxima + place, maximum, lanes);
-  vstore_n(l->sums + place, sum, lanes);
+  if (l->maxima) vstore_n(l->maxima + place, maximum, lanes);
+  if (l->sums) vstore_n(l->sums + place, sum, lanes);
 }
 
 static void of_rows(const Losses *l, int64_t place, int lanes) {
@@ -96,7 +92,7 @@ static void of_columns(const Losses *l, int64_t place, int lanes) {
   finish(l, place, top, sum, lanes);
 }
 
-/* targets, losses, maxima, sums: [outer, inner]. */
+/* targets, losses, maxima, sums: [outer, inner]; maxima and sums, which the gradient reads, may be NULL. */
 static void cross_entropy(const Team *team, const float *x, const int64_t *targets, float *losses, float *maxima,
                           float *sums, int64_t outer, int64_t n, int64_t inner, int64_t ignored, atomic_int *fault) {
   Losses l = {x, targets, losses, maxima, sums, n, inner, ignored, fault};

@@ -27,6 +27,16 @@ bool shape_cross_entropy(Graph *graph, Node *node) {
   return true;
 }
 
+/* Of each place, too: what the forward pass kept, and the loss's gradient. */
+bool shape_cross_entropy_gradient(Graph *graph, Node *node) {
+  const Value *x = node->inputs[0];
+  const Dim *places[MAX_RANK];
+  if (!find_places(graph, node, places)) return false;
+  for (int i = 2; i < 5; i++)
+    if (!check_shape(graph, node, i, x->rank - 1, places, "[N, ...] of the scores [N, C, ...]")) return false;
+  return set_shape(graph, node, 0, x->rank, x->shape);
+}
+
 /* Of log-probabilities [T, N, C], targets [N, S], and lengths of both, [N]. */
 static bool check_ctc(Graph *graph, Node *node) {
   const Value *scores = node->inputs[0];

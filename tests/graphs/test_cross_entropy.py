@@ -187,6 +187,39 @@ def test_a_target_that_is_no_class_is_refused_and_nothing_is_written(compile, tm
     assert out == 7
 
 
+@pytest.mark.parametrize("shape", [(5, 37), (3, 7, 21)])
+@pytest.mark.parametrize("kept", [["", "sums"], ["maxima", ""], ["maxima"]], ids=str)
+def test_each_of_what_the_gradient_reads_may_be_wanted_alone(compile, tmp_path, kept, shape):
+    it, model = Places(shape, 9), Model()
+    x, targets = model.input("x", "f32", shape), model.input("targets", "i64", it.targets.shape)
+    model.node("CrossEntropy", [x, targets], ["losses", *kept])
+    (name,) = filter(None, kept)
+    model.output("losses", name)
+    losses, found = package.load(compile(model.write(tmp_path)), threads=2)(it.x, it.targets)
+    maxima = it.x.max(1)
+    due = {"maxima": maxima, "sums": numpy.exp(it.x.astype(float) - maxima[:, None]).sum(1)}
+    assert_near(losses, it.losses()[0], it.error())
+    assert_near(found, due[name], it.error())
+
+
+@pytest.mark.parametrize("op, results", [("SoftmaxCrossEntropyLoss", 2), ("NegativeLogLikelihoodLoss", 1)])
+@pytest.mark.parametrize("classes", [37, "C"])
+def test_and_where_log_probabilities_are_read(compile, tmp_path, op, results, classes):
+    """No target counts from the end."""
+    it, model = Places((5, 37), 10), Model()
+    x, targets = model.input("x", "f32", [5, classes]), model.input("targets", "i64", [5])
+    if classes == "C":
+        model.dim("C", 1, 2, 50)
+    found = model.node(op, [x, targets], results, reduction="none")
+    model.output(*(found if results > 1 else [found]))
+    context = package.load(compile(model.write(tmp_path)), threads=1)
+    context(it.x, it.targets)
+    for target in (-1, -37, 37, -2**40):
+        it.targets[3] = target
+        with pytest.raises(package.DataError):
+            context(it.x, it.targets)
+
+
 def by_reference(reference, folder, it):
     model = Model()
     x, targets = model.input("x", "f32", it.x.shape), model.input("targets", "i64", it.targets.shape)

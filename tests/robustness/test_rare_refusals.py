@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Refusals that only an unusual model or option leads to: each with its code and its words."""
 import json
+import math
 import os
 
 import numpy
@@ -81,6 +82,28 @@ MODELS = {
 def test_a_rare_model_is_refused(rnncc, tmp_path, name):
     model, code, words = MODELS[name]
     refused(rnncc, tmp_path, write(tmp_path, model()), code, "model.onnx", words)
+
+
+def gradient_of_cross_entropy(scores, kept, *, constant):
+    """Of scores of this shape, and all else of another."""
+    shapes = {"x": scores, "targets": kept, "maxima": kept, "sums": kept, "d": kept}
+    types = {name: "i64" if name == "targets" else "f32" for name in shapes}
+    given = {"inputs": [{"name": name, "dtype": types[name], "shape": shape} for name, shape in shapes.items()]}
+    if constant:
+        given = {"inputs": [{"name": "unread", "dtype": "f32", "shape": [1]}],
+                 "constants": {name: {"dtype": types[name], "shape": shape, "data": [1] * math.prod(shape)}
+                               for name, shape in shapes.items()}}
+    return small_model() | {"dims": {}, "constants": {}, "nodes": [
+        {"name": "n", "op": "CrossEntropyGradient", "inputs": list(shapes), "outputs": ["y"]}]} | given
+
+
+@pytest.mark.parametrize("scores, kept", [([5, 37], [1]), ([2, 3, 0], [1]), ([5], [5])], ids=str)
+def test_what_a_gradient_reads_is_of_its_scores_places(rnncc, tmp_path, scores, kept):
+    """JSON names the operator that only training makes: nothing beside its operands is read, in the module or in rnncc."""
+    path = tmp_path / "model.json"
+    for constant in (False, True):
+        path.write_text(json.dumps(gradient_of_cross_entropy(scores, kept, constant=constant)))
+        refused(rnncc, tmp_path, path, 2, "model.json", "CrossEntropyGradient")
 
 
 def field(number, data):

@@ -22,13 +22,10 @@ static Call *call_of(Program *program, const Node *node, KernelSpec *spec) {
 }
 
 static void lower_losses(Program *program, const Node *node) {
-  bool kept = node_output(node, 1) && node_output(node, 2);
-  KernelSpec *spec = kernel_spec(program, "cross_entropy");
-  kernel_knob(spec, "KEPT", kept);
-  Call *call = call_of(program, node, spec);
+  Call *call = call_of(program, node, kernel_spec(program, "cross_entropy"));
   operand_value(call, "losses", node->outputs[0], WRITE);
-  operand_value(call, "maxima", kept ? node->outputs[1] : NULL, WRITE);
-  operand_value(call, "sums", kept ? node->outputs[2] : NULL, WRITE);
+  operand_value(call, "maxima", node_output(node, 1), WRITE);
+  operand_value(call, "sums", node_output(node, 2), WRITE);
   call_bytes_of(call, 4, node->inputs[0]);
 }
 
