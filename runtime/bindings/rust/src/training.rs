@@ -6,7 +6,7 @@ use std::mem::{size_of, size_of_val};
 use std::os::raw::c_int;
 
 use crate::weights::named;
-use crate::{described, element, ffi, refused, Context, Described, Error, Input, Library, Model, Output, Status};
+use crate::{described, element, ffi, refused, Context, Described, Element, Error, Input, Library, Model, Output, Status};
 
 /// By what a step changes the weights: as PyTorch's optimisers of these names do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,13 +163,27 @@ impl Trainer {
         unsafe { &*self.training }
     }
 
-    /// For states, shapes and runs without gradients.
-    pub fn context(&mut self) -> &mut Context {
-        &mut self.context
-    }
+    // The context itself is not given away: with another model's in its place the table would be of another module.
 
     pub fn model(&self) -> &Model {
         self.context.model()
+    }
+
+    /// See `Context::warmup`, and so on.
+    pub fn warmup(&mut self) -> Result<(), Error> {
+        self.context.warmup()
+    }
+    pub fn output_shapes(&mut self, dims: &[i64]) -> Result<Vec<Vec<i64>>, Error> {
+        self.context.output_shapes(dims)
+    }
+    pub fn state_get<T: Element>(&mut self, name: &str, slot: Option<i32>, data: &mut [T]) -> Result<(), Error> {
+        self.context.state_get(name, slot, data)
+    }
+    pub fn state_set<T: Element>(&mut self, name: &str, slot: Option<i32>, data: &[T]) -> Result<(), Error> {
+        self.context.state_set(name, slot, data)
+    }
+    pub fn state_reset(&mut self, slot: Option<i32>) -> Result<(), Error> {
+        self.context.state_reset(slot)
     }
 
     /// The forward pass. What it gives back holds the inputs, which the way back reads.
@@ -183,7 +197,8 @@ impl Trainer {
         let (c_name, model) = (named(name)?, self.model());
         let _weights = model.reading();
         let (to, bytes) = (data.as_mut_ptr() as *mut c_void, size_of_val(data));
-        of_name(name, unsafe { (self.table().weights_get)(model.handle(), c_name.as_ptr(), to, bytes) })
+        let code = unsafe { (self.table().weights_get)(model.handle(), c_name.as_ptr(), to, bytes) };
+        self.of_name(name, data.len(), code)
     }
 
     /// Sets one. A run of before has no way back any more.
@@ -191,7 +206,8 @@ impl Trainer {
         let (c_name, model) = (named(name)?, self.model());
         let _weights = model.writing();
         let (from, bytes) = (data.as_ptr() as *const c_void, size_of_val(data));
-        of_name(name, unsafe { (self.table().weights_set)(model.handle(), c_name.as_ptr(), from, bytes) })
+        let code = unsafe { (self.table().weights_set)(model.handle(), c_name.as_ptr(), from, bytes) };
+        self.of_name(name, data.len(), code)
     }
 
     /// Momentum and means are zero again; the weights stay.
@@ -204,13 +220,18 @@ impl Trainer {
     pub fn seed(&mut self, seed: u64) -> Result<(), Error> {
         self.context.check(unsafe { (self.table().seed)(self.context.context, seed) })
     }
-}
 
-/// The model keeps no message.
-fn of_name(name: &str, code: c_int) -> Result<(), Error> {
-    match code {
-        0 => Ok(()),
-        code => refused(Status::of(code), format!("{}: no such weight, or not of this size", name)),
+    /// The model keeps no message of a call that had `n` numbers.
+    fn of_name(&self, name: &str, n: usize, code: c_int) -> Result<(), Error> {
+        if code == 0 {
+            return Ok(());
+        }
+        let library = self.model().library();
+        let words = match library.trained().into_iter().chain(library.statistics()).find(|it| it.name == name) {
+            Some(it) => format!("{}: expected {} numbers, found {}", name, it.shape.iter().product::<i64>(), n),
+            None => format!("{}: no such weight or running statistic", name),
+        };
+        refused(Status::of(code), words)
     }
 }
 

@@ -75,14 +75,27 @@ fn a_network_is_trained() {
     assert!((weight(&other, "w") - 3.0).abs() < 0.1 && (weight(&other, "b") + 1.0).abs() < 0.1);
 }
 
+/// A trainer has them from its context.
+#[test]
+fn shapes_and_states_are_those_of_a_context() {
+    let mut trainer = module("RNNCC_TRAINED_MODULE").trainer().unwrap();
+    trainer.warmup().unwrap();
+    assert_eq!(trainer.output_shapes(&[]).unwrap(), vec![vec![0i64; 0]]);
+    let words = "no state h; there are: ";
+    let none = [trainer.state_get("h", None, &mut [0f32]), trainer.state_set("h", Some(0), &[0f32])];
+    assert!(none.into_iter().all(|it| it.unwrap_err().words == words));
+    trainer.state_reset(None).unwrap();
+}
+
 #[test]
 fn what_is_refused_leaves_the_weights() {
     let ((x, t), mut trainer) = (samples(), module("RNNCC_TRAINED_MODULE").trainer().unwrap());
     trainer.set_weight("w", &[2.0]).unwrap();
     let refused = |result: Result<(), Error>| result.map_err(|it| (it.status, it.words)).unwrap_err();
-    let no_weight = "v: no such weight, or not of this size".to_string();
+    let no_weight = "v: no such weight or running statistic".to_string();
     assert_eq!(refused(trainer.weight("v", &mut [0.0])), (Status::Argument, no_weight));
-    assert_eq!(refused(trainer.set_weight("w", &[1.0, 2.0])).0, Status::Size);
+    let size = (Status::Size, "w: expected 1 numbers, found 2".to_string());
+    assert_eq!((refused(trainer.weight("w", &mut [0.0; 2])), refused(trainer.set_weight("w", &[1.0, 2.0]))), (size.clone(), size));
     assert_eq!(refused(trainer.set_weight("w\0", &[1.0])).0, Status::Argument);
     let mut bad = x;
     bad[3] = f32::NAN;
