@@ -163,12 +163,11 @@ static bool is_side_by_side(Graph *graph, Value *matrix, int axis) {
   return dim_equals(view.stride[view.rank - axis], 1);
 }
 
-/* One query a batch, a batch for each worker at least, and rows that are contiguous. A constant mask may be a band. */
+/* Of one query a batch: a batch for each worker at least, and contiguous rows. A constant mask may be a band. */
 static bool is_row(Graph *graph, const Match *match) {
   const Value *result = match->product->outputs[0];
   double batches = 1;
-  if (!dim_equals(extent_from_end(match->q, 2), 1) || match->choice) return false;
-  if (match->mask && value_is_constant(match->mask)) return false;
+  if (match->choice || (match->mask && value_is_constant(match->mask))) return false;
   for (int axis = 0; axis < result->rank - 2; axis++) batches *= (double)dim_optimum(result->shape[axis]);
   return batches >= graph->config->machine->cores && is_side_by_side(graph, match->q, 1) &&
          is_side_by_side(graph, match->k, 2) && is_side_by_side(graph, match->v, 1);
@@ -179,7 +178,7 @@ static bool gains(Graph *graph, const Match *match) {
             *queries = extent_from_end(match->q, 2);
   return dim_is_const(depth) && dim_is_const(width) && dim_value(depth) > 0 && dim_value(width) > 0 &&
          dim_value(depth) + dim_value(width) <= MAX_DEPTH_AND_WIDTH && dim_lower(extent_from_end(match->v, 2)) > 0 &&
-         (2 * dim_optimum(queries) >= graph->config->target->lanes || is_row(graph, match));
+         (dim_equals(queries, 1) ? is_row(graph, match) : 2 * dim_optimum(queries) >= graph->config->target->lanes);
 }
 
 /* ---- where the operands stand ---- */
