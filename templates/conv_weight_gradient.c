@@ -208,6 +208,11 @@ static void run_block(const Gradient *g, Places *p, int64_t begin, int64_t end, 
 
 /* ---- results ---- */
 
+/* Of no block. */
+static void clear_tiles(const Gradient *g, int64_t begin, int64_t end) {
+  for (int64_t i = begin * SUMS; i < end * SUMS; i++) vstore(g->sums + i * LANES, vzero());
+}
+
 static void write_tile(const Gradient *g, const Tile *t, const float *sums) {
   int64_t kernels = min_i64(K_VECTORS * LANES, g->kernels - t->kernel);
   for (int64_t k = 0; k < kernels; k++)
@@ -218,8 +223,8 @@ static void write_tile(const Gradient *g, const Tile *t, const float *sums) {
     }
 }
 
-/* x: n * groups * channels volumes, x_channel apart; n and the places are at least 1. d: [n, groups * kernels, out_d,
- * out_h, out_w]; dw: [groups * kernels, channels, Q, R, S]. sums: SUMS vectors for each tile. */
+/* x: n * groups * channels volumes, x_channel apart. d: [n, groups * kernels, out_d, out_h, out_w]; dw: [groups *
+ * kernels, channels, Q, R, S]. sums: SUMS vectors for each tile. */
 static void conv_weight_gradient(const Team *team, const float *x, const float *d, float *dw, float *sums, int64_t n,
                                  int64_t groups, int64_t channels, int64_t kernels, int64_t x_channel, int64_t x_plane,
                                  int64_t x_row, int64_t x_phase_h, int64_t x_phase_w, int64_t out_d, int64_t out_h,
@@ -245,6 +250,7 @@ static void conv_weight_gradient(const Team *team, const float *x, const float *
   int64_t begin, end;
   team_share(team, groups * g.k_tiles * g.tiles, &begin, &end);
   if (begin == end) return;
+  if (n == 0 || g.volume == 0) clear_tiles(&g, begin, end);
   Places p;
   for (p.image = 0; p.image < n; p.image++)
     for (p.first = 0; p.first < g.volume; p.first += BLOCK) {

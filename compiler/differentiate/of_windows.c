@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Gradients of convolution and pooling. The input's is a convolution of the result's; with strides one for each place
- * modulo these, and with strides and dilations a transposed one. The weights' has a kernel of its own.
+ * modulo these, if these are at most MAX_PHASES. It is a transposed one where they are more, where an axis has a stride
+ * and a dilation, or where one with a stride has more pads than taps. The weights' has a kernel of its own.
  */
 #include "differentiate/rule.h"
 #include "ir/op.h"
@@ -31,12 +32,18 @@ static Value *through_windows(const Gradient *g, const Window *w, Value *d, Valu
                                   attribute_ints(graph->arena, ATTR_kernel_shape, w->n_spatial, w->kernel),
                                   attribute_int(ATTR_group, group)};
   Value *whole = build_op(f, OP_ConvTranspose, 2, (Value *const[]){d, weights}, 1, 4, attributes)->outputs[0];
-  const Dim *pads[2 * MAX_RANK];
+  const Dim *zero = dim_const(dims, 0), *pads[2 * MAX_RANK], *ends[2 * MAX_RANK];
+  bool beyond = false; /* do windows begin so far before x that their end must be there before their begin is cut? */
   for (int axis = 0; axis < x->rank; axis++) {
-    const Dim *before = axis < 2 ? dim_const(dims, 0) : dim_sub(dims, dim_const(dims, 0), w->pad_begin[axis - 2]);
-    pads[axis] = before;
-    pads[x->rank + axis] = dim_sub(dims, dim_sub(dims, x->shape[axis], before), whole->shape[axis]);
+    const Dim *begin = axis < 2 ? zero : w->pad_begin[axis - 2];
+    int end = x->rank + axis;
+    pads[axis] = dim_sub(dims, zero, begin);
+    pads[end] = ends[end] = dim_sub(dims, dim_add(dims, x->shape[axis], begin), whole->shape[axis]);
+    ends[axis] = zero;
+    beyond |= !dim_at_most(dims, begin, whole->shape[axis]);
   }
+  if (beyond) whole = apply2(f, OP_Pad, whole, extents(f, 2 * x->rank, ends));
+  for (int axis = 0; beyond && axis < x->rank; axis++) pads[x->rank + axis] = zero;
   return apply2(f, OP_Pad, whole, extents(f, 2 * x->rank, pads));
 }
 
@@ -171,13 +178,15 @@ static Value *cut_to(const Formula *f, Value *d, const Value *x) {
   return apply2(f, OP_Pad, d, extents(f, 2 * x->rank, pads));
 }
 
-/* A convolution for each phase: of larger strides there would be too many. */
+/* A convolution for each phase: of larger strides there would be too many. Of more pads than taps, a phase might leave
+ * out more places than d has. */
 enum { MAX_PHASES = 16 };
 
 static bool has_phases(const Window *w) {
   int64_t phases = 1;
   for (int i = 0; i < w->n_spatial; i++) {
-    if (w->stride[i] > 1 && w->dilation[i] > 1) return false;
+    bool more_pads = dim_value(w->pad_begin[i]) > w->kernel[i];
+    if (w->stride[i] > 1 && (w->dilation[i] > 1 || more_pads)) return false;
     phases = w->stride[i] > MAX_PHASES ? MAX_PHASES + 1 : phases * w->stride[i];
   }
   return phases <= MAX_PHASES;

@@ -69,6 +69,7 @@ static const bool of_nothing[N_OPS] = {
     [OP_Concat] = true,
     [OP_Constant] = true,
     [OP_ConstantOfShape] = true,
+    [OP_ConvWeightGradient] = true,
     [OP_Expand] = true,
     [OP_ExpectExtent] = true,
     [OP_Gather] = true,

@@ -31,6 +31,7 @@ CASES = {
     "less than the stride": ((2, 3, 11, 9), 4, (2, 1), {"strides": [3, 2]}),
     "patches": ((2, 3, 11, 10), 4, (5, 5), {"strides": [5, 5]}),
     "pads wider than the window": ((1, 2, 6, 7), 3, (2, 2), {"pads": [3, 2, 2, 3], "strides": [2, 1]}),
+    "pads wider than window and stride": ((1, 1, 1), 1, (3,), {"strides": [3], "pads": [4, 0]}),
     "a volume": ((2, 3, 5, 6, 7), 18, (3, 2, 3), {"pads": [1, 0, 1, 1, 1, 1], "strides": [2, 1, 1]}),
 }
 
@@ -91,6 +92,21 @@ def test_extents_may_be_those_of_the_run(compile, reference, tmp_path):
     for sizes in ((1, 1, 1), (3, 20, 40), (2, 5, 17)):
         feeds = add(Model(), 0, ((sizes[0], 3, *sizes[1:]), kernels, window, attributes), numpy.random.default_rng(20))
         assert_same({model.outputs[0]: context(*feeds.values())}, reference.run(model, path, feeds))
+
+
+def test_a_batch_may_be_empty(compile, tmp_path):
+    model = Model()
+    model.dim("N", 0, 2, 4)
+    case = (2, 3, 8, 8), 5, (3, 3), {"pads": [1, 1, 1, 1]}
+    w = numpy.ones((5, 3, 3, 3), "f")
+    y = model.node("Conv", [model.input("x", "f32", ["N", 3, 8, 8]), model.constant(w, "w")], **case[3])
+    model.output(model.node("ReduceSum", [y], keepdims=0))
+    trainer = package.load(compile(model.write(tmp_path), "--train"), threads=2, share_all=True).trainer()
+    data = numpy.random.default_rng(24).integers(-4, 5, case[0]).astype("f")
+    for images, due in ((2, by_definition(case, data, w, numpy.ones((2, 5, 8, 8)))[1]), (0, 0 * w)):
+        trainer(data[:images])
+        trainer.backward()
+        numpy.testing.assert_array_equal(trainer.gradients()["w"], due, f"{images} images")
 
 
 def trained(cases, sizes=None):

@@ -174,6 +174,22 @@ def test_a_layer_that_is_trained_needs_a_place_to_save(rnncc, tmp_path, op):
 
 
 @pytest.mark.parametrize("op", OPERATORS)
+def test_what_is_saved_for_nobody_changes_no_result(op, compile, tmp_path):
+    """It has no value to stand in, but the steps need it."""
+    configuration, results = Trained(op=op, I=7, H=20, direction="bidirectional", outputs=("Y",)), []
+    for seen in (True, False):
+        model = model_of_training([configuration], 5, 3)
+        model.nodes, model.name = model.nodes[:1], f"seen{seen}"
+        names = model.nodes[0]["outputs"]
+        model.outputs = names if seen else names[:1]
+        with Module(compile(model.write(tmp_path))) as module, module.context(2) as context:
+            given = {i["name"] for i in model.inputs}
+            feeds = configuration.named(configuration.all_feeds(5, 3))
+            results.append(context.run({name: array for name, array in feeds.items() if name in given})[names[0]])
+    assert np.array_equal(*results)
+
+
+@pytest.mark.parametrize("op", OPERATORS)
 def test_gradients_that_nobody_reads_change_no_other(op, compile, tmp_path):
     """Each alone has the bits that it has among all."""
     configuration = Trained(op=op, I=7, H=20, direction="bidirectional", h0=True, outputs=("Y",))

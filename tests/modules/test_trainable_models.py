@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Which models `rnncc --train` makes training modules of, and by which loss; what it refuses, and names."""
 import json
+import re
 
 import numpy
 import pytest
@@ -199,6 +200,16 @@ def test_the_gradient_of_cross_entropy_has_no_rows_of_zeros(rnncc, tmp_path):
     of_loss = steps_of_cross_entropy(rnncc, tmp_path, 2)
     assert of_loss.count("ScatterElements") == 2 and of_loss.count("LogSoftmax") == 1, of_loss
     assert not {"Expand", "ReduceSum", "Exp", "Sub"} & set(of_loss), of_loss
+
+
+def test_what_only_gradients_need_is_no_part_of_a_kernel_of_run(rnncc, tmp_path):
+    """Element-wise nodes of one shape: 1 - tanh^2, times x, is computed by backward()."""
+    model = Model()
+    x, w = model.input("x", "f32", [4, 60]), model.constant(numpy.ones((4, 60), numpy.float32), "w")
+    tanh = model.node("Tanh", [model.node("Mul", [x, w])])
+    model.output(model.node("ReduceSum", [tanh], keepdims=0))
+    text = rnncc("inspect", "--train", model.write(tmp_path)).stdout
+    assert re.findall(r"^\d.* k\d+_(\w+)", text, re.MULTILINE) == ["elementwise", "reduce", "elementwise_chain"], text
 
 
 def test_a_bundle_has_no_network_that_trains(rnncc, tmp_path):

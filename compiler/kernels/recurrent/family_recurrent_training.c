@@ -13,8 +13,8 @@ typedef struct TrainingPlan {
   Trained layer;
   TrainedSteps steps;
   TrainedProduct product; /* of a direction */
-  const Value
-      *saved; /* S; of RNN, Y; NULL: of RNN, whose Y has other rows, where `rows` begins in the scratch memory */
+  /* S; of RNN, Y; NULL: S, which nobody reads, or Y has other rows, and `rows` begins in the scratch memory. */
+  const Value *saved;
   int64_t rows, w, r, candidate, memory, tiles, scratch_bytes;
   int64_t w_floats, r_floats, candidate_floats; /* of all directions */
   int64_t rows_floats, memory_bytes, tiles_bytes;
@@ -37,7 +37,7 @@ static void plan_scratch(const Graph *graph, TrainingPlan *s) {
   s->r_floats = l->directions * row * (l->gates - waiting) * l->hidden;
   s->candidate_floats = l->directions * row * waiting * l->hidden;
   Scratch all = {0};
-  s->rows_floats = s->saved ? 0 : saturating_mul(l->most_rows, l->directions * l->hidden);
+  s->rows_floats = s->saved ? 0 : saturating_mul(l->most_rows, l->directions * l->saved * l->hidden);
   s->rows = scratch_floats(&all, s->rows_floats);
   Scratch inputs = all, steps = all;
   s->w = scratch_floats(&inputs, s->w_floats);
