@@ -47,9 +47,15 @@ bool accesses_shared(const Node *a_node, const Access *a, const Node *b_node, co
   return a_node == b_node && a->value == b->value && a->sharing && a->sharing == b->sharing;
 }
 
-bool may_overwrite(const Node *node, const Value *root) {
+/* The root that may be written over an input; NULL: none. */
+static const Value *written_over(const Node *node) {
+  if (node->in_place) return node->in_place;
+  return node->n_outputs == 1 ? value_root(node->outputs[0]) : NULL;
+}
+
+bool may_overwrite(const Node *node, const Value *written, const Value *root) {
   bool found = false;
-  if (!node->op->family || !node->op->family->overwrites) return false;
+  if (!node->op->family || !node->op->family->overwrites || written != written_over(node)) return false;
   for (int i = 0; i < node->n_inputs; i++) {
     if (!node->inputs[i] || value_root(node->inputs[i]) != root) continue;
     if (!node->op->family->overwrites(node, i)) return false;

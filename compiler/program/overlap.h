@@ -14,7 +14,7 @@ bool accesses_shared(const Node *a_node, const Access *a, const Node *b_node, co
 /* Do the memories of two roots overlap? needs: plan_memory */
 bool roots_overlap(const Value *x, const Value *y);
 
-/* May the node's result be written over its inputs in the memory of this root (KernelFamily.overwrites)? */
-bool may_overwrite(const Node *node, const Value *root);
+/* May the node write this root over its inputs in the memory of that one (KernelFamily.overwrites)? */
+bool may_overwrite(const Node *node, const Value *written, const Value *root);
 
 #endif

@@ -93,7 +93,7 @@ static Value *overwritten(const Program *program, const Liveness *live, const It
     if (home_of(program, input) != block) continue;
     bool ends = live->last[input->id] == item->step && live->first[input->id] < item->step;
     if (ends && value_max_bytes(input) == value_max_bytes(output) && !is_state_value(program->graph, input) &&
-        may_overwrite(node, input))
+        may_overwrite(node, output, input))
       return input;
   }
   return NULL;

@@ -213,12 +213,39 @@ static void a_result_over_its_operand_is_right_if_the_family_says_so(void **stat
     Call *call = hand_call(program, first, y);
     Node *node = (Node *)call->item->node;
     node->inputs = &first;
-    node->n_inputs = 1;
+    node->outputs = &y;
+    node->n_inputs = node->n_outputs = 1;
     hand_call(program, y, NULL);
     run_passes();
     y->offset = first->offset;
     node->op = says_so ? &op_in_place : &op_apart;
     expect(says_so ? NULL : "reads t1 and writes t2, which share memory");
+  }
+}
+
+/* Where a node has memory for that, its result may not be written over the operand. */
+static void a_result_over_an_operand_of_other_memory_is_found(void **state) {
+  (void)state;
+  for (int own = 0; own < 2; own++) {
+    program = hand_program();
+    x = hand_input(program, 16);
+    first = hand_value(program, 16);
+    second = hand_value(program, 16);
+    y = hand_value(program, 16);
+    hand_call(program, x, first);
+    Call *call = hand_call(program, first, y);
+    operand_value(call, "memory", second, WRITE);
+    Node *node = (Node *)call->item->node;
+    node->inputs = &first;
+    node->outputs = &y;
+    node->n_inputs = node->n_outputs = 1;
+    node->in_place = second;
+    hand_call(program, y, NULL);
+    run_passes();
+    node->op = &op_in_place;
+    expect(NULL);
+    (own ? second : y)->offset = first->offset;
+    expect(own ? NULL : "reads t1 and writes t3, which share memory");
   }
 }
 
@@ -399,6 +426,7 @@ int main(void) {
       TEST(parts_that_are_read_and_written_must_be_apart),
       TEST(calls_that_share_a_value_need_no_barrier),
       TEST(a_result_over_its_operand_is_right_if_the_family_says_so),
+      TEST(a_result_over_an_operand_of_other_memory_is_found),
       TEST(a_dropped_load_of_a_dim_is_found),
       TEST(a_load_without_a_barrier_is_found),
       TEST(a_value_that_one_branch_does_not_write_is_found),
