@@ -99,7 +99,8 @@ void canonicalize_operands(Graph *graph) {
   for (int n = 0; n < graph->n_nodes; n++) {
     Node *node = graph->nodes[n];
     if ((is_op(node, OP_Reshape) || is_op(node, OP_Expand)) && !node->inputs[1]->data) settle_target(graph, node);
-    if (node->op->shape == op_info(OP_Where)->shape) read_unspread(node); /* any operand spreads */
+    bool all_spread = node->op->shape == op_info(OP_Where)->shape && !is_op(node, OP_PRelu); /* only its slope does */
+    if (all_spread) read_unspread(node);
     if (is_op(node, OP_Slice) && node_input(node, 2) && !node->inputs[2]->data) settle_ends(graph, node);
     for (int i = 0; i < node->n_inputs; i++)
       if (read_by_shapes[node->op->kind] >> i & 1) detach(graph, node, i);

@@ -78,8 +78,11 @@ TABLE = {
     "templates/(pool_plain|global_pool)": ["kernels/test_blocked_windows.py", "kernels/test_any_plane.py"],
     "compiler/kernels/pool/|templates/(pool|global)": ["graphs/test_partial_windows.py", "graphs/test_plain_pools.py",
                                                        "graphs/test_volumes.py"],
-    "templates/conv_weight_gradient": ["graphs/test_conv_gradients.py"],
-    "compiler/kernels/recurrent/.*(grad|train)|templates/(parts/|recurrent|peephole|turn).*(gradient|train)": ["graphs/test_recurrent_gradients.py"],
+    "templates/conv_weight_gradient|compiler/kernels/conv/(family_conv_gradient|padded)|compiler/differentiate/of_windows": [
+        "graphs/test_conv_gradients.py"],
+    "compiler/kernels/recurrent/.*(grad|train)|templates/(parts/|recurrent|peephole|weight).*(gradient|train)": [
+        "graphs/test_recurrent_gradients.py"],
+    "compiler/differentiate/": ["graphs/test_gradients.py", "graphs/test_control_gradients.py"],
     "compiler/kernels/recurrent/int8|templates/recurrent_int8": ["graphs/test_recurrent_int8.py"],
     "templates/(parts/recurrent|recurrent_steps)": ["kernels/test_recurrent_kernels.py"],
     "compiler/kernels/recurrent/|templates/.*recurrent": ["graphs/test_recurrent_onnx.py", "graphs/test_recurrent_variants.py",
