@@ -123,7 +123,7 @@ struct Node {
 
   struct FusedAttention *attention; /* kernels/attention/fused_attention.h; set by fuse_attention */
 
-  struct Control *control; /* of If, Loop and Scan: shapes/control.h; set by infer_shapes */
+  struct Control *control; /* of If, Loop and Scan: ir/control.h; set by infer_shapes */
 
   NodeLayout layout; /* set by choose_layouts; row-major before */
   bool exact;        /* a convolution of integers that f32 adds exactly: no Winograd */
