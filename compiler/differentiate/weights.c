@@ -12,7 +12,7 @@ bool is_chosen(const Graph *graph, const Value *value) {
 }
 
 static bool same_weight(const Value *a, const Value *b) {
-  return a->data == b->data && a->is_weight && b->is_weight && strcmp(a->name, b->name) == 0;
+  return a->data == b->data && a->is_weight && b->is_weight && strcmp(weight_name(a), weight_name(b)) == 0;
 }
 
 /* ---- copies in one graph ---- */
@@ -75,6 +75,7 @@ static Value *weight_in(Graph *graph, const Value *weight) {
   Value *value = graph_value_like(graph, name, weight->where, weight);
   value->data = weight->data;
   value->is_weight = true;
+  value->trained_as = weight_name(weight);
   return value;
 }
 

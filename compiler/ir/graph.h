@@ -60,9 +60,10 @@ struct Value {
 
   Node *producer; /* NULL for inputs, states and constants */
   int producer_output;
-  bool is_input;  /* of the graph; a state's input too */
-  bool is_weight; /* a constant that the model file declares as one, which no node made */
-  bool refused;   /* a front end has told an error about it, or its node was not made; rank is -1 */
+  bool is_input;          /* of the graph; a state's input too */
+  bool is_weight;         /* a constant that the model file declares as one, which no node made */
+  bool refused;           /* a front end has told an error about it, or its node was not made; rank is -1 */
+  const char *trained_as; /* of a weight that got another name: the model's, by which --train takes it; or NULL */
 
   const NarrowWeights *narrow; /* of weights: what its numbers stand for, ir/narrow.h; or NULL */
   const void *data;            /* constant: row-major, little-endian, sizeof dtype * product of shape; else NULL */
@@ -258,8 +259,9 @@ void graph_remove_dead(Graph *graph);
 const bool *graph_forward_nodes(const Graph *graph);
 
 bool value_is_constant(const Value *value);
-bool value_is_known(const Value *value); /* a constant, and no program can set it: its numbers may be looked at */
-bool value_static(const Value *value);   /* every axis constant */
+bool value_is_known(const Value *value);     /* a constant, and no program can set it: its numbers may be looked at */
+bool value_static(const Value *value);       /* every axis constant */
+const char *weight_name(const Value *value); /* in the model */
 bool value_may_be_trained(const Graph *graph, const Value *value); /* a weight whose name --train takes */
 /* The extent of the last axis is number 1, that of the axis before it number 2. */
 static inline const Dim *extent_from_end(const Value *value, int number) { return value->shape[value->rank - number]; }

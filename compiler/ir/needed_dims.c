@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Nodes that others need for the extents alone that they find: NonZero, where only how many there are is read. */
 #include "ir/bodies.h"
+#include "ir/control.h"
 
 static void mark_value(const Value *value, bool *marks) {
   if (!value || value->rank < 0) return;
@@ -14,6 +15,7 @@ void node_mark_dims(const Node *node, bool *marks) {
   int count = node_bodies(node, bodies);
   for (int i = 0; i < node->n_inputs; i++) mark_value(node->inputs[i], marks);
   for (int i = 0; i < node->n_outputs; i++) mark_value(node->outputs[i], marks);
+  if (node->control && node->control->trip) dim_mark_symbols(node->control->trip, marks);
   for (int b = 0; b < count; b++)
     for (int n = 0; n < bodies[b]->graph->n_nodes; n++) node_mark_dims(bodies[b]->graph->nodes[n], marks);
 }

@@ -13,10 +13,12 @@ bool value_static(const Value *value) {
   return value->rank >= 0;
 }
 
+const char *weight_name(const Value *value) { return value->trained_as ? value->trained_as : value->name; }
+
 bool value_may_be_trained(const Graph *graph, const Value *value) {
   const Training *training = graph->config ? &graph->config->training : NULL;
   return training && training->wanted && value->is_weight && value->dtype == RNNCC_F32 && value->rank > 0 &&
-         training_takes(training, value->name);
+         training_takes(training, weight_name(value));
 }
 
 int64_t value_count(const Value *value) {

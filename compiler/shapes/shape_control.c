@@ -42,6 +42,8 @@ static Value *constant_like(Graph *body, const Value *outer) {
   Value *value = graph_value(body, outer->name, outer->where);
   take_type(value, outer);
   value->data = outer->data;
+  value->is_weight = outer->is_weight;
+  value->trained_as = outer->trained_as;
   return value;
 }
 

@@ -252,22 +252,73 @@ def test_a_branch_that_is_not_taken_hands_back_zeros(compile, tmp_path):
     assert numpy.allclose(gradients["w"], numpy.exp(0.5), rtol=1e-6) and (gradients["v"] == 0).all()
 
 
-def test_bodies_own_weights_of_one_name_are_two(compile, tmp_path):
-    """Each body declares a `w`."""
+@pytest.mark.parametrize("option", ["--train", "--train=w"])
+def test_bodies_own_weights_of_one_name_are_two(compile, tmp_path, option):
+    """Each body declares a `w`, and reads it twice."""
     model = Model()
     x = model.input("x", "f32", [2])
-    both = {name: body_of(model, lambda b: b.node("Mul", [x, "w"])) for name in ("then_branch", "else_branch")}
+    both = {name: body_of(model, lambda b: b.node("Mul", [b.node("Mul", [x, "w"]), "w"])) for name in ("then_branch", "else_branch")}
     total(model, model.node("If", [model.input("c", "bool", [])], **both))
     path = model.write(tmp_path)
     text = json.loads(path.read_text())
     for number, name in enumerate(both):
         text["nodes"][0]["attributes"][name]["constants"] = {"w": {"dtype": "f32", "shape": [2], "data": [number, 5]}}
     path.write_text(json.dumps(text))
-    trainer = trainer_of(compile(path, "--train"))
+    trainer = trainer_of(compile(path, option))
     assert set(trainer.names) == {"w", "w_"}
     _, gradients = gradients_of(trainer, {"x": numpy.array([2, 3], numpy.float32), "c": numpy.array(False)})
     zero, other = sorted(trainer.names, key=lambda name: trainer.weights()[name][0])
-    assert (gradients[zero] == 0).all() and (gradients[other] == [2, 3]).all()
+    assert (gradients[zero] == 0).all() and (gradients[other] == [4, 30]).all()
+
+
+@pytest.mark.parametrize("outside", [False, True])
+def test_a_weight_that_a_branch_reads_once_its_loop_is_written_out_is_trained(compile, tmp_path, outside):
+    """What three turns begin with: the first turn's If reads it; the loss, too, or not."""
+    model = Model()
+    start, c = weight(model, "start", numpy.full(2, 0.5)), model.input("c", "bool", [])
+
+    def turn(b, i, go_on, y):
+        both = {name: body_of(model, lambda e, op=op: e.node(op, [y])) for name, op in
+                (("then_branch", "Tanh"), ("else_branch", "Neg"))}
+        return [go_on, b.node("If", [c], **both)]
+
+    body = body_of(model, turn, i="i64", c="bool", y="f32")
+    total(model, model.node("Loop", [model.constant(numpy.array(3)), None, start], body=body), *[start] * outside)
+    trainer = trainer_of(compile(model.write(tmp_path), "--train"))
+    _, gradients = gradients_of(trainer, {"c": numpy.array(False)})
+    assert (gradients["start"] == outside - 1).all()
+    _, gradients = gradients_of(trainer, {"c": numpy.array(True)})
+    due, y = 1, 0.5
+    for _ in range(3):
+        y = numpy.tanh(y)
+        due *= 1 - y * y
+    assert numpy.allclose(gradients["start"], due + outside, rtol=1e-6)
+
+
+@pytest.mark.parametrize("within", ["Scan", "If"])
+def test_a_loop_in_a_body_runs_as_often_as_the_body_finds(compile, tmp_path, within):
+    """It adds w for each element of x that is not 0."""
+    model = Model()
+    w, start = weight(model, "w", numpy.ones(3)), model.constant(numpy.zeros(3, numpy.float32))
+
+    def added(b, x):
+        shape = b.node("Shape", [b.node("NonZero", [x])])
+        turns = b.node("Gather", [shape, model.constant(numpy.array(1))])
+        return b.node("Loop", [turns, None, start], body=body_of(model, lambda e, i, c, y: [c, e.node("Add", [y, w])],
+                                                                 i="i64", c="bool", y="f32"))
+
+    x = model.input("x", "f32", [2, 4])
+    if within == "Scan":
+        body = body_of(model, lambda b, s, row: b.node("Add", [s, added(b, row)]), s="f32", row="f32")
+        y = model.node("Scan", [start, x], body=body, num_scan_inputs=1)
+    else:
+        both = {name: body_of(model, build) for name, build in
+                (("then_branch", lambda b: added(b, x)), ("else_branch", lambda b: b.node("Neg", [w])))}
+        y = model.node("If", [model.input("c", "bool", [])], **both)
+    trainer = trainer_of(compile(total(model, y).write(tmp_path), "--train=w"))
+    feeds = {"x": numpy.array([[0, 1, 2, 0], [3, 0, 0, 0]], numpy.float32)}
+    _, gradients = gradients_of(trainer, feeds | ({} if within == "Scan" else {"c": numpy.array(True)}))
+    assert (gradients["w"] == 3).all()
 
 
 def test_a_loop_may_have_no_turn(compile, tmp_path):
