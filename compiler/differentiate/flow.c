@@ -143,14 +143,15 @@ void no_gradient(const Node *node, const char *what) {
            node->name, node->op->name, what ? " for " : "", what ? what : "");
 }
 
-/* Of inputs that depend on a trained weight, those that a rule cannot hand a gradient back to. */
-static void tell_inputs(const Graph *graph, const Node *node, const bool *trained) {
+/* Of inputs that depend on a trained weight, those that a rule cannot hand a gradient back to. The loss may depend on
+ * some of a body's alone. */
+static void tell_inputs(const Graph *graph, const Node *node, const bool *reached, const bool *trained) {
   const GradientRow *row = gradient_row(node);
   for (int i = 0; i < node->n_inputs; i++) {
     if (!is_of_floats(node->inputs[i]) || !trained[node->inputs[i]->id]) continue;
     if (!is_in_row(row, i))
       no_gradient(node, arena_format(graph->arena, "input %d", i));
-    else if (node->inputs[i]->dtype != RNNCC_F32)
+    else if (node->inputs[i]->dtype != RNNCC_F32 && reached[node->inputs[i]->id])
       no_gradient(node, arena_format(graph->arena, "elements of %s", dtype_name(node->inputs[i]->dtype)));
   }
 }
@@ -172,7 +173,7 @@ void tell_missing(const Graph *graph, const bool *reached, const bool *trained) 
     if (row->flat || !any_output(node, reached)) continue;
     if (node->control) tell_bodies(graph, node, reached, trained);
     if (row->rule)
-      tell_inputs(graph, node, trained);
+      tell_inputs(graph, node, reached, trained);
     else if (any_output(node, trained))
       no_gradient(node, NULL);
   }

@@ -233,12 +233,21 @@ static Value *gradient_of_output(const Gradient *g, int n_outputs, int output) {
   return output < n_outputs ? g->dy[output] : NULL;
 }
 
-static const char *lacking(const Node *node) {
-  const Control *control = node->control;
-  if (control->n_growths) return "a carried value that grows";
-  if (!control->trip && control->most == MAX_ITERATIONS)
+/* `trip`: Loop's first input; or NULL. */
+static const char *unbounded(Arena *arena, const Value *trip) {
+  if (!trip)
     return "iterations that nothing bounds: a trip count does, or a condition like i < limit where the limit has a "
            "maximum";
+  return arena_format(arena,
+                      "a number of iterations, `%.200s`, that has no maximum: a constant has one, and so has "
+                      "Min(%.200s, LIMIT)",
+                      trip->name, trip->name);
+}
+
+static const char *lacking(Arena *arena, const Node *node) {
+  const Control *control = node->control;
+  if (control->n_growths) return "a carried value that grows";
+  if (!control->trip && control->most == MAX_ITERATIONS) return unbounded(arena, node->inputs[0]);
   for (int k = 0; k < control->n_carried; k++)
     if (node->inputs[control->first_carried + k]->rank == MAX_RANK) return "a carried value of 8 axes";
   return NULL;
@@ -380,7 +389,7 @@ const char *of_loop(const Gradient *g) {
   Arena *arena = g->f->graph->arena;
   int n_inputs = node->n_inputs, n_outputs = node->n_outputs, *given = ARENA_ARRAY(arena, int, n_inputs);
   bool *backwards = ARENA_ARRAY(arena, bool, n_inputs);
-  const char *lacks = lacking(node);
+  const char *lacks = lacking(arena, node);
   if (lacks) return lacks;
   Back *back = back_new(g, node_attribute(node, ATTR_body)->graph);
   const bool *moving = find_moving(back, n_outputs);

@@ -433,6 +433,14 @@ def without_a_bound():
     return total(model, looped(model, step, model.input("turns", "i64", []), weight(model, "start", numpy.ones(3)), y="f32"))
 
 
+def without_a_count():
+    model = Model()
+    weight(model, "w", numpy.ones(3))
+    yes, limit = model.constant(numpy.array(True)), model.input("limit", "f32", [])
+    step = lambda b, i, c, y: [b.node("Less", [b.node("ReduceSum", [y], keepdims=0), limit]), b.node("Add", [y, "w"])]
+    return total(model, looped(model, step, None, weight(model, "start", numpy.ones(3)), condition=yes, y="f32"))
+
+
 def operators_within():
     """One in a branch of a loop, one in the loop, one outside; one that the loss does not depend on."""
     model = Model()
@@ -472,13 +480,36 @@ def with_statistics():
     return total(model, model.node("Scan", [start, x], body=body_of(model, step, s="f32", x="f32"), num_scan_inputs=1))
 
 
+def with_doubles_beside():
+    """A loop carries doubles of w that the loss does not depend on."""
+    model = Model()
+    w = weight(model, "w", numpy.ones(3))
+    wide = model.node("Cast", [w], to="f64")
+    step = lambda b, i, c, y, z: [c, b.node("Mul", [y, w]), b.node("Add", [z, wide])]
+    most = model.node("Min", [model.input("turns", "i64", []), model.constant(numpy.array(9))])
+    y, z = looped(model, step, most, weight(model, "start", numpy.ones(3)), wide, y="f32", z="f64")
+    model.output(model.node("Identity", [z], ["z"]))
+    return total(model, y)
+
+
+def test_doubles_that_the_loss_does_not_depend_on_are_not_refused(compile, tmp_path):
+    _, gradients = gradients_of(trainer_of(compile(with_doubles_beside().write(tmp_path), "--train")), {"turns": numpy.array(4)})
+    assert (gradients["w"] == 4).all() and (gradients["start"] == 1).all()
+
+
 @pytest.mark.parametrize("model, words", [
     (growing, ["`n1`, Loop, has no gradient for a carried value that grows"]),
-    (without_a_bound, ["`n0`, Loop, has no gradient for iterations that nothing bounds"]),
-    (operators_within, ["LpNormalization, has no gradient", "Det, has no gradient", "`n2`, LpNormalization, has no"]),
+    (without_a_bound, ["`n0`, Loop, has no gradient for a number of iterations, `turns`, that has no maximum", "Min(turns, LIMIT)"]),
+    (without_a_count, ["`n0`, Loop, has no gradient for iterations that nothing bounds"]),
+    (operators_within, ["`n2`, LpNormalization, has no gradient"]),
     (of_doubles, ["has no gradient for elements of f64"]),
     (with_statistics, ["`mean` is a running statistic of a node in a body", "`variance` is a running"])])
 def test_what_has_no_gradient_is_named_with_its_reason(rnncc, tmp_path, model, words):
     done = rnncc(model().write(tmp_path), "--train", "-o", tmp_path / "step.so")
     assert done.returncode == 3 and all(it in done.stderr for it in words), done.stderr
     assert not (tmp_path / "step.so").exists()
+
+
+def test_operators_in_bodies_are_named_as_those_outside(rnncc, tmp_path):
+    told = rnncc(operators_within().write(tmp_path), "--train", "-o", tmp_path / "step.so").stderr
+    assert told.count("LpNormalization, has no gradient") == 2 and told.count("Det, has no gradient") == 1, told
