@@ -17,7 +17,7 @@
  *   numbers       denormals are taken and written as zero, rounding is to nearest, no exception traps: on the threads
  *                 of a run while it lasts. The caller's mode is as it was when run() returns.
  *   stack         64 KiB of the caller's stack are room for a call; info says what this module needs. Workers have
- *                 1 MiB each, or more if it needs more.
+ *                 1 MiB each, or more if it needs more; those of a shared pool what the module needs that made it.
  *   unloading     dlclose() after all models and contexts are destroyed, and pools that the module made: then nothing
  *                 is left of it, no thread, no memory and no handler. Before, the workers' code would go away under
  *                 them, and the process crashes.
@@ -236,7 +236,8 @@ typedef struct rnncc_options {
   void (*thread_start)(void *host, int32_t worker);
   /* NULL: see pool_of. Else the threads of this pool, which pool_create() of any module has made: the fields from
    * threads to steer_threads, by_steps and thread_start are then the pool's. Workers are one run's at a time, whichever
-   * model it is of, as is said of pool_of. */
+   * model it is of, as is said of pool_of. Their stacks are what the module needs that made the pool, and 1 MiB at
+   * least: of modules that say more than 768 KiB in info.worker_stack_bytes, the one that says most makes it. */
   rnncc_pool *pool;
   /* Not 0: parallel_for need not run the bodies at once: no body waits for another. It is called for each part of a run
    * between two barriers, some thousand times for a recurrent layer of a thousand steps. Each body has a stack of its

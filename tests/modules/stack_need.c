@@ -4,7 +4,8 @@
  * from model_create() to model_destroy(), and a worker took, each with what the module says of it: "RUN SAID CALL SAID
  * WORKER SAID NETWORK". A stack is painted before the calls, at all dims' maxima, and looked at after. Then a run has a
  * stack of exactly ROOM bytes, with pages at both ends that may not be touched, and all calls have one, too; ROOM 0: of
- * what the module says.
+ * what the module says. Where the module trains, a run is one with the way back and a step; and where its weights can
+ * be set, all calls have that.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -30,6 +31,50 @@ static void run(Call *call) {
                                 (size_t)call->api->info->n_outputs);
 }
 
+static rnncc_status change_trained(Call *call) {
+  const rnncc_training *training = call->api->training;
+  const rnncc_tensor_info *weight = rnncc_parameter_at(training->info, 0);
+  rnncc_tensor of = tensor_of(call->api->info, weight, true, true);
+  rnncc_status status = training->weights_get(call->model, weight->name, of.data, of.bytes);
+  if (!status) status = training->weights_set(call->model, weight->name, of.data, of.bytes);
+  forget_pages(of.data, of.bytes);
+  return status;
+}
+
+/* The way back after a run. */
+static void train(Call *call) {
+  const rnncc_training *training = call->api->training;
+  const rnncc_optimizer adam = {.struct_size = sizeof adam,
+                                .rule = RNNCC_ADAM,
+                                .learning_rate = 1e-3f,
+                                .beta1 = 0.9f,
+                                .beta2 = 0.999f,
+                                .epsilon = 1e-8f,
+                                .max_norm = 1};
+  if (!call->status) call->status = training->backward(call->context);
+  if (!call->status) call->status = training->step(call->context, &adam);
+}
+
+static void run_and_train(Call *call) {
+  run(call);
+  if (call->api->training) train(call);
+}
+
+static rnncc_status change(Call *call) {
+  const rnncc_info *info = call->api->info;
+  const rnncc_tensor_info *described = rnncc_weight_at(info, 0);
+  rnncc_tensor of = tensor_of(info, described, true, true);
+  rnncc_weight weight = {.struct_size = sizeof weight,
+                         .dtype = described->dtype,
+                         .name = described->name,
+                         .data = of.data,
+                         .bytes = of.bytes};
+  rnncc_status status = call->api->weights_get(call->model, weight.name, of.data, of.bytes, NULL, 0);
+  if (!status) status = call->api->weights_set(call->model, &weight, 1, NULL, 0);
+  forget_pages(of.data, of.bytes);
+  return status;
+}
+
 static void begin(Call *call) {
   if (call->api->model_create(&call->options, &call->model, NULL)) exit(5);
   if (call->api->context_create(call->model, NULL, 0, &call->context, NULL)) exit(5);
@@ -43,7 +88,9 @@ static void end(Call *call) {
 static void all(Call *call) {
   begin(call);
   call->api->warmup(call->context);
-  run(call);
+  run_and_train(call);
+  if (!call->status && call->api->training) call->status = change_trained(call);
+  if (!call->status && call->api->info->n_weights) call->status = change(call);
   end(call);
 }
 
@@ -105,7 +152,7 @@ static size_t worker_used(Call *call) {
   call->options.share_all = 1;
   call->options.thread_start = paint_worker;
   begin(call);
-  for (int i = 0; i < 3; i++) run(call);
+  for (int i = 0; i < 3; i++) run_and_train(call);
   size_t left = untouched((const unsigned char *)worker_bottom, PAINTED);
   end(call);
   return HOOK_BYTES + PAINTED - left;
@@ -143,9 +190,9 @@ static int measure(const rnncc_api *api, unsigned char *stack, size_t room) {
   for (int i = 0; i < info->n_inputs; i++) call.inputs[i] = tensor_of(info, rnncc_input_at(info, i), true, true);
   for (int i = 0; i < info->n_outputs; i++) call.outputs[i] = tensor_of(info, rnncc_output_at(info, i), true, true);
   begin(&call);
-  size_t of_run = used(stack, run, &call);
+  size_t of_run = used(stack, run_and_train, &call);
   if (call.status) fprintf(stderr, "%s: %s\n", info->name, api->last_error(call.context));
-  if (!call.status) call_on(room ? room : info->run_stack_bytes, run, &call);
+  if (!call.status) call_on(room ? room : info->run_stack_bytes, run_and_train, &call);
   end(&call);
   if (call.status) return 1;
   call.options.threads = 2;
