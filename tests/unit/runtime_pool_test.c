@@ -568,8 +568,31 @@ static void a_caller_with_fewer_items_than_workers_is_not_held_up(void **state) 
   clock_stands = false;
 }
 
+enum { LARGE_STACK = 4 << 20, LARGE_FRAME = 3 << 20 };
+
+/* From the top down, as deeper and deeper calls would. */
+static void touch_a_large_frame(void *arg, Team *team) {
+  volatile unsigned char frame[LARGE_FRAME];
+  enum { PAGE = 4096 };
+  for (int at = LARGE_FRAME - 1; at >= 0; at -= PAGE) frame[at] = 1;
+  ((int *)arg)[team->rank] = frame[LARGE_FRAME - 1];
+}
+
+static void workers_have_the_stack_that_bodies_need(void **state) {
+  (void)state;
+  enum { THREADS = 2 };
+  int touched[THREADS] = {0};
+  Pool *pool = pool_create(&(rnncc_options){.struct_size = sizeof(rnncc_options), .threads = THREADS}, LARGE_STACK);
+  assert_non_null(pool);
+  pool_keep_together(pool);
+  pool_run(pool, (Turn){0}, touch_a_large_frame, touched);
+  for (int i = 0; i < THREADS; i++) assert_int_equal(touched[i], 1);
+  pool_destroy(pool);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(workers_have_the_stack_that_bodies_need),
       cmocka_unit_test(every_worker_visits_every_region_once),
       cmocka_unit_test(a_barrier_separates_rounds),
       cmocka_unit_test(hundreds_of_workers_meet_on_few_cpus),
