@@ -21,18 +21,22 @@ struct DimTable {
   const Atom **atoms;
   int n_dims, n_slots; /* slots: open addressing, a power of two, at most half full */
   const Dim **slots;
+  Location asked_at; /* the node whose shape is inferred, for messages */
 };
 
 DimTable *dim_table_new(Arena *arena) {
   DimTable *table = ARENA_NEW(arena, DimTable);
   table->arena = arena;
+  table->asked_at = LOCATION_FILE(NULL);
   table->n_slots = FIRST_SLOTS;
   table->slots = ARENA_ARRAY(arena, const Dim *, FIRST_SLOTS);
   return table;
 }
 
-static _Noreturn void too_large(void) {
-  fatal_at(LOCATION_FILE(NULL), EXIT_LIMIT,
+void dim_table_asked_at(DimTable *table, Location where) { table->asked_at = where; }
+
+static _Noreturn void too_large(const DimTable *table) {
+  fatal_at(table->asked_at, EXIT_LIMIT,
            "a dimension's expression grows past %d terms, %d factors a term, or %d divisions deep", MAX_TERMS,
            MAX_FACTORS, MAX_DEPTH);
 }
@@ -141,7 +145,7 @@ Range term_range(const Term *term) {
   return range;
 }
 
-static void set_bounds(Dim *dim) {
+static void set_bounds(const DimTable *table, Dim *dim) {
   for (int t = 0; t < dim->n_terms; t++) {
     const Term *term = &dim->terms[t];
     Range range = term_range(term);
@@ -154,7 +158,7 @@ static void set_bounds(Dim *dim) {
     dim->upper = range.upper == INT64_MAX ? INT64_MAX : add_saturated(dim->upper, range.upper);
     dim->optimum = add_saturated(dim->optimum, optimum);
   }
-  if (dim->depth > MAX_DEPTH) too_large();
+  if (dim->depth > MAX_DEPTH) too_large(table);
   dim_bound_closer(dim);
 }
 
@@ -216,7 +220,7 @@ const Dim *dim_of_terms(DimTable *table, const Term *terms, int n) {
   dim->terms = arena_copy(table->arena, terms, (size_t)n * sizeof *terms);
   for (int t = 0; t < n; t++)
     dim->terms[t].factors = arena_copy(table->arena, terms[t].factors, (size_t)terms[t].n_factors * sizeof(Atom *));
-  set_bounds(dim);
+  set_bounds(table, dim);
   if (has_one_value(dim)) return dim_const(table, dim->lower);
   dim->id = table->n_dims++;
   *slot = dim;
@@ -247,7 +251,7 @@ static const Dim *add_scaled(DimTable *table, const Dim *a, const Dim *b, int64_
     term.coefficient = add_saturated(first, second);
     if (term.coefficient != 0) sum[n++] = term;
   }
-  if (n > MAX_TERMS) too_large();
+  if (n > MAX_TERMS) too_large(table);
   return dim_of_terms(table, sum, n);
 }
 
@@ -261,7 +265,7 @@ static const Dim *mul_term(DimTable *table, const Dim *a, const Term *by) {
     const Term *term = &a->terms[t];
     const Atom *factors[2 * MAX_FACTORS];
     Term product = {mul_saturated(term->coefficient, by->coefficient), term->n_factors + by->n_factors, factors};
-    if (product.n_factors > MAX_FACTORS) too_large();
+    if (product.n_factors > MAX_FACTORS) too_large(table);
     for (int f = 0, i = 0, j = 0; f < product.n_factors; f++) {
       bool first = j == by->n_factors || (i < term->n_factors && term->factors[i]->id <= by->factors[j]->id);
       factors[f] = first ? term->factors[i++] : by->factors[j++];

@@ -8,6 +8,7 @@
 #define RNNCC_DIM_H
 
 #include "support/arena.h"
+#include "support/diagnostics.h"
 #include "support/text.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,6 +38,8 @@ typedef struct DimSymbol {
 typedef struct DimTable DimTable;
 
 DimTable *dim_table_new(Arena *arena);
+/* Where messages about expressions that grow too large point from now on; before: nowhere. */
+void dim_table_asked_at(DimTable *table, Location where);
 int dim_symbol_count(const DimTable *table);
 const DimSymbol *dim_symbol_at(const DimTable *table, int index);
 /* NULL if there is none. */

@@ -122,9 +122,10 @@ static const char *product_obstacle(Graph *graph, const Node *node, const Produc
   const char *w = operand_obstacle(graph, node, form->w, outputs_axis(node, form));
   if (x || w) return x ? x : w;
   if (form->convolves && !has_few_taps(node->inputs[form->w])) return "its window has too many elements";
-  return form->convolves ? "its result is in floats, which gains without dot products of bytes in no kernel, or its "
-                           "groups are narrow"
-                         : "its attributes leave no common scale";
+  return form->convolves
+             ? "its result is in floats or its bias leaves i32, and no kernel of bytes runs it faster than one of "
+               "floats"
+             : "its attributes leave no common scale";
 }
 
 /* ---- other nodes ---- */

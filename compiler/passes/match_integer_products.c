@@ -63,19 +63,25 @@ static Value *of_outputs(const Builder *f, const Product *product, Value *value,
 
 /* ---- scales and biases ---- */
 
-/* Sets the scales of A and of B, whose product it is; one of them may be 1. False: there are none. */
+/* Sets the scales of A, which is one number, and of B. False: these are none. */
+static bool take_scales(const Builder *f, const Product *product, Value *a, Value *b, const Value *y, Value **inputs) {
+  inputs[A_SCALE] = a;
+  inputs[B_SCALE] = is_one(b) ? b : of_outputs(f, product, b, y);
+  return is_one(a) && inputs[B_SCALE];
+}
+
+/* Sets the scales of A and of B, whose product it is; one of them may be 1. Kernels want a constant one of B. False:
+ * there are none. */
 static bool split_scale(const Builder *f, const Product *product, Value *scale, const Value *y, Value **inputs) {
-  const Node *both = scale->producer;
-  for (int i = 0; both && is_op(both, OP_Mul) && i < 2; i++) {
-    Value *b = both->inputs[1 - i];
-    inputs[A_SCALE] = both->inputs[i];
-    inputs[B_SCALE] = is_one(b) ? b : of_outputs(f, product, b, y);
-    if (is_one(inputs[A_SCALE]) && inputs[B_SCALE]) return true;
+  static const float number = 1;
+  const Node *both = scale->producer && is_op(scale->producer, OP_Mul) ? scale->producer : NULL;
+  for (int i = 0; both && i < 4; i++) {
+    Value *a = both->inputs[i % 2], *b = both->inputs[1 - i % 2];
+    if ((b->data || i >= 2) && take_scales(f, product, a, b, y, inputs)) return true;
   }
-  static const float one = 1;
-  inputs[A_SCALE] = graph_constant(f->graph, f->name, RNNCC_F32, 0, NULL, &one);
-  inputs[B_SCALE] = is_one(scale) ? scale : of_outputs(f, product, scale, y);
-  return inputs[B_SCALE] != NULL;
+  Value *one = graph_constant(f->graph, f->name, RNNCC_F32, 0, NULL, &number);
+  if (!scale->data && take_scales(f, product, scale, one, y, inputs)) return true;
+  return take_scales(f, product, one, scale, y, inputs);
 }
 
 static void build_product(const Builder *f, const Product *product, const Node *like, int n, Value *const *inputs,

@@ -107,12 +107,24 @@ static double taps_of(const Value *w) {
   return taps;
 }
 
-/* Where no kernel of bytes gains, a result in floats is left to the convolution of floats. */
+/* Where no kernel of bytes runs, or gains, a result in floats is left to the convolution of floats. */
 static bool match_conv_to_floats(const Builder *f, const Node *node, const Operand *x, const Operand *w) {
-  Value *const inputs[] = {x->numbers,          w->numbers,          x->how.scale,       w->how.scale,
-                           zero_of(f, &x->how), zero_of(f, &w->how), node_input(node, 2)};
-  if (!w->numbers->data || !gains_in_floats(f->graph, w->numbers, node_int(node, ATTR_group))) return false;
-  Node *made = build_op(f, OP_ConvIntegerToFloat, inputs[6] ? 7 : 6, inputs, 1, node->n_attributes, node->attributes);
+  enum { WITHOUT_BIAS = 6 };
+  Bias folded;
+  Value *bias = node_input(node, 2);
+  Value *inputs[] = {x->numbers,          w->numbers,          x->how.scale, w->how.scale,
+                     zero_of(f, &x->how), zero_of(f, &w->how), bias};
+  const Node like = {.op = op_info(OP_ConvIntegerToFloat),
+                     .inputs = inputs,
+                     .n_inputs = WITHOUT_BIAS,
+                     .outputs = node->outputs,
+                     .n_outputs = 1,
+                     .attributes = node->attributes,
+                     .n_attributes = node->n_attributes,
+                     .where = node->where};
+  if (!integer_conv_fits(f->graph, &like) || (bias && !read_bias(bias, &folded))) return false;
+  Node *made = build_op(f, OP_ConvIntegerToFloat, WITHOUT_BIAS + (bias != NULL), inputs, 1, node->n_attributes,
+                        node->attributes);
   return replace(node, made->outputs[0]);
 }
 

@@ -139,6 +139,7 @@ static bool check_outputs(Graph *graph, Node *node) {
 static bool has_bodies(const Node *node) { return is_op(node, OP_If) || is_op(node, OP_Loop) || is_op(node, OP_Scan); }
 
 bool infer_node(Graph *graph, Node *node) {
+  dim_table_asked_at(graph->dims, node->where);
   bool known = inputs_known(node), good = known && op_check_types(node);
   if (!known && has_bodies(node)) node->op->shape(graph, node); /* nodes of the bodies may have errors of their own */
   if (good) {

@@ -28,7 +28,7 @@ FOREIGN = {"aarch64-linux-gnu": 3 if long_tests() else 1, "riscv64-linux-gnu+rvv
 # What checks that extents are equal: tests/graphs/test_expect_extent.py.
 # Labels that must be classes: tests/graphs/test_ctc.py, test_cross_entropy.py.
 LEFT_OUT = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "LinearAttention",
-            "BeamSearch", "CTCLoss", "CTCLikelihood", "CrossEntropy", "ExpectExtent"}
+            "BeamSearch", "CTCLoss", "CTCLikelihood", "CrossEntropy", "ExpectExtent", "ConvIntegerToFloat"}
 TRAINED = ("Training", "Gradient")  # ends of names
 
 

@@ -98,7 +98,15 @@ def test_what_is_summed_stays_in_registers(rnncc, tmp_path):
     assert "direct_int8" in table and "elementwise" not in table, table
 
 
-def dynamically_quantised(biased):
+def scales_of(model, kind, scale):
+    """What a product of numbers is scaled by: the input's scale and a constant, in both orders, or the first alone."""
+    if kind == "alone":
+        return scale
+    constant = model.constant(numpy.array(.003, numpy.float32))
+    return model.node("Mul", [constant, scale] if kind == "weights first" else [scale, constant])
+
+
+def dynamically_quantised(biased, kind="input first"):
     """Two layers as ONNX Runtime's quantize_dynamic writes them."""
     rng, model = numpy.random.default_rng(5), Model()
     y = model.input("x", "f32", [2, 20, 9, 7])
@@ -106,8 +114,7 @@ def dynamically_quantised(biased):
         numbers, scale, zero = model.node("DynamicQuantizeLinear", [y], 3)
         w = model.constant(rng.integers(-127, 128, (kernels, channels, 3, 3), numpy.int8))
         sums = model.node("ConvInteger", [numbers, w, zero, model.constant(numpy.array(0, numpy.int8))], **BOTH)
-        scales = model.node("Mul", [scale, model.constant(numpy.array(.003, numpy.float32))])
-        y = model.node("Mul", [model.node("Cast", [sums], to="f32"), scales])
+        y = model.node("Mul", [model.node("Cast", [sums], to="f32"), scales_of(model, kind, scale)])
         bias = model.constant(rng.normal(size=kernels).astype(numpy.float32))
         shape = model.constant(numpy.array([1, -1, 1, 1]))
         y = model.node("Add", [y, model.node("Reshape", [bias, shape])]) if biased else y
@@ -127,6 +134,41 @@ def test_a_dynamically_quantised_convolution_is_one_operator(rnncc, compile, ref
     due = reference.run(model, path, feeds)
     for target in (WITH_DOT, "x86-64-v3"):
         assert_same(run_module(compile(path, f"--target={target}"), feeds), due)
+
+
+@pytest.mark.parametrize("kind", ["weights first", "alone"])
+def test_a_scale_of_the_run_is_the_inputs(rnncc, compile, reference, tmp_path, kind):
+    model, feeds = dynamically_quantised(True, kind)
+    path = model.write(tmp_path)
+    table = rnncc("inspect", path, f"--target={WITH_DOT}").stdout
+    assert table.count(" ConvIntegerToFloat ") == 2, table
+    assert_same(run_module(compile(path, f"--target={WITH_DOT}"), feeds), reference.run(model, path, feeds))
+
+
+def pairs(weights, zero, channels=20):
+    """A convolution between DequantizeLinear of x and of weights; x has 20 channels but where sums shall be large."""
+    model = Model()
+    x = model.input("x", "u8", [1, channels, 5, 5])
+    scale, x_zero = model.constant(numpy.float32(.01)), model.constant(numpy.uint8(0))
+    floats = model.node("DequantizeLinear", [x, scale, x_zero])
+    w = model.node("DequantizeLinear", [model.constant(weights), scale, model.constant(zero)])
+    model.output(model.node("Conv", [floats, w]))
+    return model
+
+
+@pytest.mark.parametrize("why", ["weights that are no bytes", "sums beyond i32"])
+def test_what_no_kernel_of_bytes_runs_stays_of_floats(rnncc, compile, tmp_path, why):
+    if why == "sums beyond i32":
+        model = pairs(numpy.full((16, 8192, 3, 3), 127, numpy.int8), numpy.int8(0), 8192)
+    else:
+        model = pairs(numpy.full((16, 20, 3, 3), 255, numpy.uint8), numpy.uint8(100))
+    path = model.write(tmp_path)
+    table = rnncc("inspect", path, "--dump-after=fuse_quantised", f"--target={WITH_DOT}")
+    assert " Conv" in table.stderr and "ConvInteger" not in table.stderr, table.stderr
+    feeds = {"x": numpy.full((1, *[model.inputs[0]["shape"][1], 5, 5]), 255, numpy.uint8)}
+    got, = run_module(compile(path, f"--target={WITH_DOT}"), feeds, (1,)).values()
+    value = numpy.float64(model.arrays[model.nodes[1]["inputs"][0]].flat[0]) - (100 if "bytes" in why else 0)
+    numpy.testing.assert_allclose(got, feeds["x"].shape[1] * 9 * 2.55 * value * .01, rtol=1e-3)  # sums in f32
 
 
 @pytest.mark.parametrize("name, wrong, status, told", [

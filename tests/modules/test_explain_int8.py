@@ -52,7 +52,7 @@ OBSTACLES = {
     "has scales of axis 0; a product takes those of the results' channels":
         lambda m, x: m.node("MatMul", [x, m.weights((6, 3), scale=numpy.ones(6), axis=0)]),
     "its attributes leave no common scale": lambda m, x: m.node("Gemm", [x, m.weights((6, 3))], alpha=-1.0),
-    "its result is in floats, which gains without dot products of bytes in no kernel, or its groups are narrow":
+    "its result is in floats or its bias leaves i32, and no kernel of bytes runs it faster than one of floats":
         lambda m, x: m.node("Conv", [m.node("Unsqueeze", [x, m.constant(numpy.array([0]))]), m.weights((5, 1, 3))], group=5),
     "element by element in registers, from integers": lambda m, x: m.node("Exp", [x]),
     "no kernel of integers for LogSoftmax": lambda m, x: m.node("LogSoftmax", [x]),

@@ -9,6 +9,7 @@ import pytest
 from conftest import ROOT
 from support.amount import some
 from support.model_builder import Model
+from support.noted import noted
 
 E_CLASS, E_DATA, E_MACHINE, HEADERS = 4, 5, 18, 64 + 9 * 56
 S390, POWERPC, UNKNOWN = 22, 21, 0x7777
@@ -36,14 +37,6 @@ def odd(folder):
     path = model.write(folder)
     path.write_text(path.read_text().replace('"odd"', r'"odd\n\"name\u001b"', 1))
     return path
-
-
-def noted(loaded):
-    """The lines of a loaded module that its note has, too: what calls need of the stack is found when all is compiled."""
-    lines = loaded.stdout.splitlines()
-    stack = [line for line in lines if line.startswith("stack ")]
-    assert len(stack) == 1
-    return [line for line in lines if line not in stack]
 
 
 @pytest.mark.parametrize("name", ["digits_rnn", "digits_cnn", "odd"])

@@ -57,7 +57,7 @@ def test_killed_before_any_call_it_leaves_the_old_output_or_a_complete_one(dying
         assert code == -signal.SIGKILL and output in (OLD, good), number
         outputs.add(output)
         leaves |= left(tmp_path)
-    assert number >= 200 and outputs == ({OLD, good} if STRIDE == 1 else {OLD})
+    assert number >= 200 and OLD in outputs and (STRIDE > 1 or good in outputs)
     assert leaves and output == good and left(tmp_path) == set(), "the last run has removed what others left"
 
 

@@ -173,7 +173,7 @@ void convolution_flops(Call *call, const Convolution *conv, double part) {
 
 void convolution_bytes(Call *call, const Convolution *conv, double size) {
   call_bytes_of(call, size, conv->x);
-  call_bytes_of(call, size, conv->y);
+  call_bytes_of(call, (double)dtype_size(conv->y->dtype), conv->y);
   call_bytes(call, size * (double)(conv->groups * conv->kernels * window_points(conv)), EXTENTS(NULL));
 }
 

@@ -78,7 +78,7 @@ double convolution_macs(const Convolution *conv);
 /* For the profile, `part` of them: as if each was computed directly, whatever the algorithm. The whole window counts,
  * beyond the edges, too. */
 void convolution_flops(Call *call, const Convolution *conv, double part);
-/* Input, output and weights once, in elements of `size` bytes. */
+/* Input and weights once, in elements of `size` bytes, and the output. */
 void convolution_bytes(Call *call, const Convolution *conv, double size);
 
 /* The window's taps along the axis that lie in the input, on average over the output, at the dims' optimum. */
