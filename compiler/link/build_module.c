@@ -307,8 +307,6 @@ static int most_arguments(const Program *program) {
 
 static void tell_stack_needs(Arena *arena, const Units *units, const char *folder, const Build *build,
                              const char *runtime) {
-  /* `-mrvv-vector-bits=zvl` makes them `addi sp, sp, -N`, of which -fstack-usage knows nothing. */
-  enum { OF_RVV = CPU_RVV128 | CPU_RVV256 };
   StackUnit *list = ARENA_ARRAY(arena, StackUnit, units->count);
   for (int i = 0; i < units->count; i++) {
     const Unit *unit = units->list[i];
@@ -316,7 +314,7 @@ static void tell_stack_needs(Arena *arena, const Units *units, const char *folde
     list[i] = (StackUnit){
         .object = {.path = arena_format(arena, "%s/%s", folder, object_of(arena, unit->file)),
                    .vector_bytes = target_of(unit)->lanes * (int64_t)sizeof(float),
-                   .hides_vectors = (target_of(unit)->cpu_features & OF_RVV) != 0,
+                   .hides_vectors = target_of(unit)->hides_vectors,
                    .pushed_arguments = most_arguments(unit->program)},
         .module = arena_format(arena, "%s_module%s%s", prefix, unit->name ? "_" : "", unit->name ? unit->name : ""),
         .derivation = derivation_of(units, i),

@@ -82,7 +82,6 @@ TABLE = {
         "graphs/test_conv_gradients.py"],
     "compiler/kernels/recurrent/.*(grad|train)|templates/(parts/|recurrent|peephole|weight).*(gradient|train)": [
         "graphs/test_recurrent_gradients.py"],
-    "compiler/differentiate/": ["graphs/test_gradients.py", "graphs/test_control_gradients.py"],
     "compiler/kernels/recurrent/int8|templates/recurrent_int8": ["graphs/test_recurrent_int8.py"],
     "templates/(parts/recurrent|recurrent_steps)": ["kernels/test_recurrent_kernels.py"],
     "compiler/kernels/recurrent/|templates/.*recurrent": ["graphs/test_recurrent_onnx.py", "graphs/test_recurrent_variants.py",

@@ -194,9 +194,9 @@ static void visit_chained(Finder *finder, Node *node) {
 /* The squares, for a reduction alone, of what others read, too: the reduction squares what is stored anyway. */
 static bool is_left_to_reduction(const Finder *finder, const Node *node) {
   const Node *reader = finder->uses.single[node->outputs[0]->id];
-  bool blocked = finder->blocks && chain_runs_blocked(node->outputs[0], node->n_inputs, node->inputs);
-  bool sums = reader && !blocked && (is_op(reader, OP_ReduceSum) || is_op(reader, OP_ReduceMean));
-  return sums && is_square(node) && finder->uses.count[node->inputs[0]->id] > 2;
+  bool sums = reader && (is_op(reader, OP_ReduceSum) || is_op(reader, OP_ReduceMean));
+  if (!sums || !is_square(node) || finder->uses.count[node->inputs[0]->id] <= 2) return false;
+  return !finder->blocks || !chain_runs_blocked(node->outputs[0], node->n_inputs, node->inputs);
 }
 
 static bool wants_blocks(const Graph *graph) {
