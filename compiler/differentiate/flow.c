@@ -64,35 +64,78 @@ static bool carry(const Node *node, const Graph *body, bool *marks, bool backwar
   return any;
 }
 
-bool *body_reached(const Node *node, const Graph *body, const bool *outputs) {
-  bool *marks = ARENA_ARRAY(body->arena, bool, body->n_values);
-  for (int k = 0; k < node->n_outputs; k++) marks[body->outputs[first_body_output(node) + k]->id] |= outputs[k];
-  do mark_reached(body, marks);
-  while (node->control->is_loop && carry(node, body, marks, true));
-  return marks;
+/* The marks of a node's body. They only grow, as those of the graph around it do: so each body is gone through as often
+ * as it has values to mark at most, however deep it lies. */
+typedef struct Inner Inner;
+struct Inner {
+  const Node *node;
+  const Graph *body;
+  bool *given, *marks; /* of the node's inputs or outputs, by which the marks began; by value id */
+  Inner *next;
+};
+
+/* What is known of all bodies within a graph. */
+typedef struct Bodies {
+  Inner *first;
+} Bodies;
+
+static void reach(Bodies *bodies, const Graph *graph, bool *reached);
+static void train(Bodies *bodies, const Graph *graph, bool *trained);
+
+static Inner *inner_of(Bodies *bodies, const Node *node, const Graph *body, int n_given) {
+  Inner *inner = bodies->first;
+  while (inner && (inner->node != node || inner->body != body)) inner = inner->next;
+  if (inner) return inner;
+  inner = ARENA_NEW(body->arena, Inner);
+  *inner = (Inner){node, body, ARENA_ARRAY(body->arena, bool, n_given), ARENA_ARRAY(body->arena, bool, body->n_values),
+                   bodies->first};
+  return bodies->first = inner;
 }
 
-bool *body_trained(const Node *node, const Graph *body, const bool *inputs) {
-  bool *marks = ARENA_ARRAY(body->arena, bool, body->n_values);
-  for (int i = 0; i < body->n_inputs; i++) marks[body->inputs[i]->id] = inputs[first_body_input(node, body) + i];
-  do mark_trained(body, marks);
-  while (node->control->is_loop && carry(node, body, marks, false));
-  return marks;
+/* Marks one more of the node's values, and the body's that is the same. True if it is new. */
+static bool begin_at(Inner *inner, int place, const Value *inside) {
+  if (inner->given[place]) return false;
+  inner->given[place] = inner->marks[inside->id] = true;
+  return true;
 }
 
-static void mark_inputs_of_bodies(const Graph *graph, const Node *node, bool *reached) {
+static const bool *reach_body(Bodies *bodies, const Node *node, const Graph *body, const bool *outputs) {
+  Inner *inner = inner_of(bodies, node, body, node->n_outputs);
+  bool grows = false;
+  for (int k = 0; k < node->n_outputs; k++)
+    grows |= outputs[k] && begin_at(inner, k, body->outputs[first_body_output(node) + k]);
+  while (grows) {
+    reach(bodies, body, inner->marks);
+    grows = node->control->is_loop && carry(node, body, inner->marks, true);
+  }
+  return inner->marks;
+}
+
+static const bool *train_body(Bodies *bodies, const Node *node, const Graph *body, const bool *inputs) {
+  int first = first_body_input(node, body);
+  Inner *inner = inner_of(bodies, node, body, node->n_inputs);
+  bool grows = false;
+  for (int i = 0; i < body->n_inputs; i++) grows |= inputs[first + i] && begin_at(inner, first + i, body->inputs[i]);
+  while (grows) {
+    train(bodies, body, inner->marks);
+    grows = node->control->is_loop && carry(node, body, inner->marks, false);
+  }
+  return inner->marks;
+}
+
+static void mark_inputs_of_bodies(Bodies *all, const Graph *graph, const Node *node, bool *reached) {
   Attribute *bodies[MAX_BODIES];
   int count = node_bodies(node, bodies);
   const bool *outputs = marks_of_outputs(graph, node, reached);
   for (int b = 0; b < count; b++) {
     const Graph *body = bodies[b]->graph;
-    const bool *inside = body_reached(node, body, outputs);
+    const bool *inside = reach_body(all, node, body, outputs);
     for (int i = 0, first = first_body_input(node, body); i < body->n_inputs; i++)
       if (hands_back(node, first + i) && inside[body->inputs[i]->id]) reached[node->inputs[first + i]->id] = true;
   }
 }
 
-static void mark_outputs_of_bodies(const Graph *graph, const Node *node, bool *trained) {
+static void mark_outputs_of_bodies(Bodies *all, const Graph *graph, const Node *node, bool *trained) {
   Attribute *bodies[MAX_BODIES];
   const Control *control = node->control;
   int count = node_bodies(node, bodies);
@@ -102,7 +145,7 @@ static void mark_outputs_of_bodies(const Graph *graph, const Node *node, bool *t
       trained[node->outputs[k]->id] = control->is_loop && k < control->n_carried && inputs[control->first_carried + k];
   for (int b = 0; b < count; b++) {
     const Graph *body = bodies[b]->graph;
-    const bool *inside = body_trained(node, body, inputs);
+    const bool *inside = train_body(all, node, body, inputs);
     for (int k = 0; k < node->n_outputs; k++)
       if (node->outputs[k]) trained[node->outputs[k]->id] |= inside[body->outputs[first_body_output(node) + k]->id];
   }
@@ -110,30 +153,41 @@ static void mark_outputs_of_bodies(const Graph *graph, const Node *node, bool *t
 
 /* ---- graphs ---- */
 
-void mark_reached(const Graph *graph, bool *reached) {
+static void reach(Bodies *bodies, const Graph *graph, bool *reached) {
   for (int n = graph->n_nodes - 1; n >= 0; n--) {
     const Node *node = graph->nodes[n];
     if (!any_output(node, reached)) continue;
     if (node->control)
-      mark_inputs_of_bodies(graph, node, reached);
+      mark_inputs_of_bodies(bodies, graph, node, reached);
     else
       for (int i = 0; i < node->n_inputs; i++)
         if (hands_back(node, i)) reached[node->inputs[i]->id] = true;
   }
 }
 
-void mark_trained(const Graph *graph, bool *trained) {
+static void train(Bodies *bodies, const Graph *graph, bool *trained) {
   for (int n = 0; n < graph->n_nodes; n++) {
     const Node *node = graph->nodes[n];
     bool any = false;
     if (node->control) {
-      mark_outputs_of_bodies(graph, node, trained);
+      mark_outputs_of_bodies(bodies, graph, node, trained);
       continue;
     }
     for (int i = 0; i < node->n_inputs; i++) any |= hands_back(node, i) && trained[node->inputs[i]->id];
     for (int i = 0; i < node->n_outputs; i++)
       if (node->outputs[i]) trained[node->outputs[i]->id] = any;
   }
+}
+
+void mark_reached(const Graph *graph, bool *reached) { reach(&(Bodies){NULL}, graph, reached); }
+void mark_trained(const Graph *graph, bool *trained) { train(&(Bodies){NULL}, graph, trained); }
+
+const bool *body_reached(const Node *node, const Graph *body, const bool *outputs) {
+  return reach_body(&(Bodies){NULL}, node, body, outputs);
+}
+
+const bool *body_trained(const Node *node, const Graph *body, const bool *inputs) {
+  return train_body(&(Bodies){NULL}, node, body, inputs);
 }
 
 /* ---- what has no gradient ---- */

@@ -28,8 +28,8 @@ void mark_trained(const Graph *graph, bool *trained);
 
 /* The marks in a body of If, Loop or Scan, by its value ids: of any branch that is taken, or any iteration. `outputs`
  * and `inputs` are marks of the node's. */
-bool *body_reached(const Node *node, const Graph *body, const bool *outputs);
-bool *body_trained(const Node *node, const Graph *body, const bool *inputs);
+const bool *body_reached(const Node *node, const Graph *body, const bool *outputs);
+const bool *body_trained(const Node *node, const Graph *body, const bool *inputs);
 /* Of the node's inputs, outputs by those of the graph around it. */
 bool *marks_of_inputs(const Graph *graph, const Node *node, const bool *marks);
 bool *marks_of_outputs(const Graph *graph, const Node *node, const bool *marks);

@@ -33,6 +33,7 @@ typedef struct Walk {
   Facts facts;
   int n_touches, touch_capacity, checked; /* touches before `checked` must not conflict with later ones */
   Touch *touches;                         /* since the last barrier */
+  bool again;                             /* in a loop's second iteration */
   const char *mistake;                    /* NULL: none so far */
 } Walk;
 
@@ -170,15 +171,20 @@ static void walk_ends(Walk *walk, const Item *loop) {
     if (loop->block->items[i]->kind == ITEM_BREAK_UNLESS) remember(walk, loop->block->items[i]);
 }
 
-/* Twice, so that an iteration is checked against the next one. Dims found in the body are unknown afterwards, because
- * there may be no iteration. */
+/* Twice, so that an iteration is checked against the next one: of loops within, the first time is enough, so that loops
+ * in loops do not take twice the time each. Dims found in the body are unknown afterwards, because there may be no
+ * iteration. */
 static void walk_loop(Walk *walk, const Item *item) {
   walk->facts.dims[item->symbol->index] = DIM_KNOWN;
   Facts before = facts_copy(walk);
   walk_block(walk, item->block);
   walk_ends(walk, item);
-  walk_block(walk, item->block);
-  walk_ends(walk, item);
+  if (!walk->again) {
+    walk->again = true;
+    walk_block(walk, item->block);
+    walk_ends(walk, item);
+    walk->again = false;
+  }
   for (int s = 0; s < walk->n_symbols; s++)
     if (before.dims[s] != DIM_KNOWN) walk->facts.dims[s] = DIM_UNKNOWN;
 }
