@@ -9,8 +9,8 @@ from pathlib import Path
 
 from benchmarks.arguments import case_parser, parse_cases, positive
 from benchmarks.environment import Missing, exit_code
-from benchmarks.train_run import CLOCKS, TOLERANCE, OwnRunner, Turn
-from benchmarks.turns import ratios_of, take_round
+from benchmarks.train_run import TOLERANCE, OwnRunner, add_clock, turns_of
+from benchmarks.turns import ratios_of
 
 Case = namedtuple("Case", "title build flops")  # flops: of the products of both ways; 0: there are none to speak of
 CASES = {}
@@ -179,7 +179,6 @@ def check(name, runners):
 
 
 def measured(name, given):
-    from benchmarks import machine
     net = Network(name)
     loss, of_torch = CASES[name].build(net)
     net.model.output(loss)
@@ -188,14 +187,10 @@ def measured(name, given):
         runners = {"rnncc": Own(net.model, net.feeds, Path(folder), given.threads, given.threads, trained),
                    "torch": Torch(net, of_torch, given.threads)}
         check(name, runners)
-        turns = {who: Turn(runner, CLOCKS[given.clock]) for who, runner in runners.items()}
-        meanwhile = machine.Meanwhile(given.threads, machine.best_isa())
-        for number in range(given.turns):
-            take_round(turns.values(), number)
-            meanwhile.take()
+        turns, gflops = turns_of(runners, given.threads, given)
     seconds = {who: turn.seconds for who, turn in turns.items()}
     return ({who: statistics.median(each) for who, each in seconds.items()}, ratios_of(seconds),
-            CASES[name].flops / (1e9 * meanwhile.found["gflops"] * given.threads))
+            CASES[name].flops / (1e9 * gflops * given.threads))
 
 
 def line(name, seconds, ratios, limit):
@@ -208,8 +203,7 @@ def line(name, seconds, ratios, limit):
 def parser():
     top = case_parser("steps", "Times forward and backward of losses and small convolutional networks in turns with "
                       "PyTorch's autograd. Gradients must agree to 1e-4.")
-    top.add_argument("--clock", choices=CLOCKS, default="wall",
-                     help="cpu: the CPU time of the calling thread, for one thread on a machine that does other work, too")
+    add_clock(top)
     top.add_argument("--threads", type=positive(int), default=1, metavar="N", help="of both (1)")
     top.add_argument("--turns", type=positive(int), default=9, metavar="N", help="of each (9)")
     return top

@@ -25,6 +25,11 @@ SECONDS = 0.1  # of a contestant in a turn, about
 RULE, RATE = "adam", 1e-6
 
 
+def add_clock(top):
+    top.add_argument("--clock", choices=CLOCKS, default="wall",
+                     help="cpu: the CPU time of the calling thread, for one thread on a machine that does other work, too")
+
+
 def parser():
     top = case_parser(
         "train",
@@ -33,8 +38,7 @@ def parser():
         "must agree to 1e-4.")
     top.add_argument("--without", action="append", default=[], choices=OTHERS,
                      help="leaves one out; may repeat. `written` takes a minute a case to compile")
-    top.add_argument("--clock", choices=CLOCKS, default="wall",
-                     help="cpu: the CPU time of the calling thread, for one thread on a machine that does other work, too")
+    add_clock(top)
     top.add_argument("--threads", type=thread_counts, default=[1, 2], metavar="N,...", help="of all (1,2)")
     top.add_argument("--turns", type=positive(int), default=9, metavar="N", help="of each (9)")
     top.add_argument("--record", type=Path, metavar="PAGE.md", help="writes the tables there, too, after each case")

@@ -43,18 +43,9 @@ void knobs_to_floats(KernelSpec *spec, const Graph *graph, const Node *node) {
 
 void operands_to_floats(Call *call, const Graph *graph, const Node *node) {
   const Convolution *conv = &conv_schedule_of(node)->conv;
-  const Dim *none = dim_const(graph->dims, 0);
-  operand_value(call, "x", conv->x, READ);
-  operand_value(call, "w", node->packed[WEIGHTS], READ);
+  operands_blocked(call, graph, conv, node->packed[WEIGHTS], node->packed[BIAS]);
   operand_value(call, "start", node->packed[SUMS], READ);
   operand_value(call, "scale", node->packed[SCALE], READ);
-  operand_value(call, "bias", node->packed[BIAS], READ);
   operand_value(call, "x_scale", node->inputs[integer_conv_inputs(node)->x_scale], READ);
   operand_value(call, "x_point", zero_of(node), READ);
-  operand_value(call, "residual", conv->residual, READ);
-  operand_value(call, "y", conv->y, WRITE);
-  operand_dim(call, "n", conv->x->shape[0]);
-  operand_extent(call, "x_image", blocked_of(graph, conv->x).image);
-  operand_extent(call, "residual_image", conv->residual ? blocked_of(graph, conv->residual).image : none);
-  operand_extent(call, "y_image", blocked_of(graph, conv->y).image);
 }
