@@ -151,7 +151,14 @@ SIMD_FUNCTION void narrow_sums_row(int type, PanelRow *sums, int panels, int vec
   }
 }
 
-/* As panel_multiply_split(), without adding the parts up. */
+/* Do so many sums and words leave registers for an input and what a word becomes? */
+enum { SUMS_BESIDE_WORDS = 10 };
+static inline bool narrow_words_wait(int sums, int type) {
+  return narrow_steps(type) > 1 && !(FEW_REGISTERS && sums > SUMS_BESIDE_WORDS);
+}
+
+/* As panel_multiply_split(), without adding the parts up. Where words cannot wait in registers, they are loaded again
+ * for each step. */
 SIMD_FUNCTION void narrow_sums_split(int type, PanelRow *partial, int parts, int vectors, const float *a,
                                      const float *panel, int64_t depth) {
   const int steps = narrow_steps(type) > parts ? narrow_steps(type) : parts;
@@ -162,6 +169,7 @@ SIMD_FUNCTION void narrow_sums_split(int type, PanelRow *partial, int parts, int
       vec x = panel_element(a + k, i, steps);
       const int within = i % narrow_steps(type);
       const float *p = panel + narrow_floats(type, k + i - within, vectors);
+      if (within && !narrow_words_wait(parts * vectors, type)) p = vapart(p + within) - within;
 #pragma clang loop unroll(full)
       for (int v = 0; v < vectors; v++)
         partial[i % parts][v] = vfma(partial[i % parts][v], x, narrow_load(type, p, within, v));

@@ -5,6 +5,8 @@
 
 #include <immintrin.h>
 
+#define SIMD_FEW_REGISTERS
+
 enum { LANES = 8 };
 typedef __m256 vec;
 typedef __m256 vmask; /* a lane is all ones or all zeros */

@@ -42,6 +42,8 @@
  *   vprefetch(p)                a hint
  *   vafter(p, v)                p, but the compiler reads nothing from it before it has v, on an ISA whose header has
  *                               its own and defines SIMD_AFTER
+ *   FEW_REGISTERS               0 or 1: has the CPU 16 vector registers, not 32? Then the ISA's header defines
+ *                               SIMD_FEW_REGISTERS
  *   vapart(p)                   p, but on x86 the compiler does not know what it was computed from
  *
  * Denormal operands and results may count as zero: kernels run with flush-to-zero on. NaN payloads are not defined.
@@ -86,6 +88,12 @@ enum { LANE_OPERANDS = 0 };
 enum { TWO_OPERANDS = 1 };
 #else
 enum { TWO_OPERANDS = 0 };
+#endif
+
+#ifdef SIMD_FEW_REGISTERS
+enum { FEW_REGISTERS = 1 };
+#else
+enum { FEW_REGISTERS = 0 };
 #endif
 
 SIMD_FUNCTION vec vlane(vec v, int i) { return vset(v[i]); }

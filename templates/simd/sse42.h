@@ -6,6 +6,7 @@
 #include <immintrin.h>
 
 #define SIMD_TWO_OPERANDS
+#define SIMD_FEW_REGISTERS
 
 enum { LANES = 4 };
 typedef __m128 vec;

@@ -144,3 +144,12 @@ def test_a_row_from_memory_has_sums_enough_for_the_widest_cpu(target, sums, tmp_
     model.output(model.node("MatMul", [model.input("x", "f32", [1, n]), model.constant(weights)]))
     loops = static_run.found_in(build_directory() / "compiler" / "rnncc", model.write(tmp_path), tmp_path / "c", target)
     assert loops and all(found.loop.sums >= sums and not static_page.faults(found, target) for found in loops)
+
+
+@pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize("precision", some(["bf16", "int8", "f16", "int4:32"], 2))
+def test_small_weights_become_floats_in_registers(precision, target, tmp_path):
+    """Beside the sums, of which a GRU has three vectors in four parts, the most of all cells."""
+    rnncc, model = build_directory() / "compiler" / "rnncc", static_run.written("gru_256", tmp_path)
+    loops = static_run.found_in(rnncc, model, tmp_path / "c", target, f"--precision={precision}")
+    assert loops and not any(found.loop.spills for found in loops)

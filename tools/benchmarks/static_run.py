@@ -47,10 +47,10 @@ def written(name, folder):
     return networks.model(RECURRENT[name]).write(folder) if name in RECURRENT else model_of(name)
 
 
-def compiled(rnncc, model, folder, target):
+def compiled(rnncc, model, folder, target, *options):
     """The emitted C, and the object file of it, as rnncc has it compiled but for the line tables: one section, so that an
     address is of one function."""
-    output_of(rnncc, model, "--emit=c", "-o", folder, f"--target={target}", f"--threads={THREADS}")
+    output_of(rnncc, model, "--emit=c", "-o", folder, f"--target={target}", f"--threads={THREADS}", *options)
     made = folder / "network.o"
     # The Makefile's last flags, which only its static library uses itself.
     flags = f"-gline-tables-only -fno-function-sections {hot_loops.flags_of(target)}"
@@ -65,9 +65,9 @@ def measured(loops, target):
     return [Found(loop, {core: by_core[core][k] for core in by_core}) for k, loop in enumerate(loops)]
 
 
-def found_in(rnncc, model, folder, target):
+def found_in(rnncc, model, folder, target, *options):
     """The hot loops of a model's kernels, and those of transforms, whose cycles are not asked for."""
-    source, made = compiled(rnncc, model, folder, target)
+    source, made = compiled(rnncc, model, folder, target, *options)
     loops = hot_loops.kernel_loops(made, source, target)
     transforms = [Found(loop, {}) for loop in loops if loop.transforms]
     return measured(hot_loops.hot(loops), target) + transforms
