@@ -20,6 +20,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 QUICK_SHARE = 8
 TWICE_SHARE = 4
+OPTIMISED_SHARE = 4
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "runtime" / "bindings" / "python")]
 from support import about_operator, amount, guarded, machine  # noqa: E402
 from support.clang import BUILD, WITHOUT_PASSES, cached_clang, prune  # noqa: E402
@@ -73,10 +74,11 @@ def pytest_configure(config):
 @pytest.fixture(autouse=True)
 def optimise_case(request, monkeypatch):
     """What clang makes of the C takes most of the time of a test, and few are about it. So clang optimises the first case
-    of each file that takes `compile`, what is marked `optimised`, all in long tests, and of quick tests only what is
-    marked. How clang does without: support/clang.py. What fixtures of a wider scope compile is optimised."""
+    of each file that takes `compile`, what is marked `optimised`, in long tests every fourth case of a file, too, and of
+    quick tests only what is marked. How clang does without: support/clang.py. What fixtures of a wider scope compile is
+    optimised."""
     marked = request.node.get_closest_marker("optimised")
-    if not (marked or amount.long_tests() or request.node.nodeid in request.session.config.first_cases):
+    if not (marked or request.node.nodeid in request.session.config.optimised_cases):
         monkeypatch.setenv("RNNCC_CLANG_WITHOUT_PASSES", WITHOUT_PASSES)
 
 
@@ -85,8 +87,8 @@ def pytest_unconfigure(config):
 
 
 def pytest_addoption(parser):
-    parser.addoption("--long", action="store_true", help="all cases of every sweep, optimised, and all networks in their "
-                     "own size: an hour")
+    parser.addoption("--long", action="store_true", help="all cases of every sweep, and all networks in their own "
+                     "size: an hour")
     parser.addoption("--op", metavar="NAME", help="cases about one operator, see support/about_operator.py")
     parser.addoption("--quick", action="store_true", help="of each file every eighth case, of style all")
 
@@ -106,7 +108,7 @@ def left_out(item, place):
 
 def pytest_collection_modifyitems(config, items):
     """Leaves cases out, and finds those that optimise_case() optimises."""
-    begun, files, kept, left, config.first_cases = set(), collections.Counter(), [], [], set()
+    begun, files, kept, left, config.optimised_cases = set(), collections.Counter(), [], [], set()
     if op := config.getoption("--op"):
         wanted = set(about_operator.about([(item.path, item.nodeid) for item in items], op))
         left = [item for item in items if (item.path, item.nodeid) not in wanted]
@@ -115,7 +117,9 @@ def pytest_collection_modifyitems(config, items):
         if item.path not in begun and "compile" in item.fixturenames:
             begun.add(item.path)
             if not amount.quick_tests():
-                config.first_cases.add(item.nodeid)
+                config.optimised_cases.add(item.nodeid)
+        if amount.long_tests() and files[item.path] % OPTIMISED_SHARE == 0:
+            config.optimised_cases.add(item.nodeid)
         (left if left_out(item, files[item.path]) else kept).append(item)
         files[item.path] += 1
     config.hook.pytest_deselected(items=left)
@@ -167,8 +171,8 @@ def module_cache(tmp_path_factory):
 def compile(rnncc, module_cache):
     """compile(model, *options) -> path of the .so. A model file names its weights' sha256, so its content is the key.
     A module is made to be run: the test is skipped where this CPU cannot run the target that the options ask for.
-    optimised: whether clang optimises the C, for a sweep that says which of its cases are; in long tests it always does,
-    in quick tests only for RVV, where qemu ends at code that is not. None: as optimise_case() says."""
+    optimised: whether clang optimises the C, for a sweep that says which of its cases are; in long tests it does of every
+    fourth model, too, in quick tests only for RVV, where qemu ends at code that is not. None: as optimise_case() says."""
 
     def compiled(model, *options, optimised=None):
         for option in options:
@@ -177,7 +181,8 @@ def compile(rnncc, module_cache):
             optimised = "RNNCC_CLANG_WITHOUT_PASSES" not in os.environ
         elif amount.quick_tests() and not any("+rvv" in str(option) for option in options):
             optimised = False
-        optimised = optimised or amount.long_tests()
+        elif amount.long_tests():
+            optimised = optimised or amount.one_of(OPTIMISED_SHARE, Path(model).read_bytes())
         environment = {**os.environ, "RNNCC_CLANG_WITHOUT_PASSES": "" if optimised else WITHOUT_PASSES}
         key = hashlib.sha256(Path(model).read_bytes() + repr((options, optimised)).encode()).hexdigest()[:24]
         output = module_cache / f"{key}.so"

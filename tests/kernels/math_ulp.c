@@ -2,8 +2,9 @@
 /*
  * The bounds that simd/math.h states, checked against double precision. The activations of recurrent layers (tanh,
  * sigmoid and exp) are computed at all 2^32 floats if ALL_FLOATS says so, with denormals flushed as in a module's run;
- * the other functions at every STRIDE-th float. With RNNCC_EXHAUSTIVE=1 in the environment, all functions are computed
- * at all floats, with denormals flushed and kept; with RNNCC_EXHAUSTIVE=tanh, this one is.
+ * the other functions at every STRIDE-th float. With RNNCC_EXHAUSTIVE=widest in the environment, these, too, are
+ * computed at all floats where the activations are. With RNNCC_EXHAUSTIVE=1, all functions are, on each ISA, with
+ * denormals flushed and kept; with RNNCC_EXHAUSTIVE=tanh, this one is.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -190,7 +191,8 @@ static uint32_t stride_of(int i) {
   const Function *f = &functions[i % N_FUNCTIONS];
   const char *wanted = getenv("RNNCC_EXHAUSTIVE");
   if (wanted && (!strcmp(wanted, "1") || !strcmp(wanted, f->name + 1))) return 1;
-  return ALL_FLOATS && is_widest() && f->activation && i >= N_FUNCTIONS ? 1 : STRIDE;
+  bool chosen = f->activation || (wanted && !strcmp(wanted, "widest"));
+  return ALL_FLOATS && is_widest() && chosen && i >= N_FUNCTIONS ? 1 : STRIDE;
 }
 
 /* No function has a worst error below half an ULP, because results are rounded. So the search starts there. */
