@@ -13,6 +13,7 @@ from support import targets
 from support.hard_networks import control, convolutional, recurrent
 from support.model_builder import Model
 
+pytestmark = pytest.mark.optimised  # frames of what clang does not optimise are many times as large
 MOST = 64 << 10
 # Beyond twice of what is measured: libc's functions and those that wake workers, which these runs do not come to; what
 # workers count from is above the function that paints their stack.
@@ -66,7 +67,7 @@ def models(target, folder):
 def test_calls_need_what_the_module_says_of_their_stacks(target, stack_need, compile, tmp_path):
     """And run on stacks that have no more."""
     for model in models(target, tmp_path):
-        for network, told in needs(stack_need, compile(model, f"--target={target}", optimised=True)).items():
+        for network, told in needs(stack_need, compile(model, f"--target={target}")).items():
             hold(told, (network, target))
 
 
@@ -77,7 +78,7 @@ def test_of_other_architectures(target, compile, tmp_path):
     program = tmp_path / "stack_need"
     before, after = targets.program_flags(triple)
     subprocess.run([*CLANG, *before, "-ldl", *after, "-o", program], check=True)
-    (told,) = needs([*emulator, program], compile(small().write(tmp_path), f"--target={target}", optimised=True)).values()
+    (told,) = needs([*emulator, program], compile(small().write(tmp_path), f"--target={target}")).values()
     hold(told, target)
 
 
@@ -88,7 +89,7 @@ def test_where_clang_hides_a_part_of_frames_it_is_not_known(compile, tmp_path):
     program = tmp_path / "stack_need"
     before, after = targets.program_flags(triple)
     subprocess.run([*CLANG, *before, "-ldl", *after, "-o", program], check=True)
-    module = compile(small().write(tmp_path), f"--target={target}", optimised=True)
+    module = compile(small().write(tmp_path), f"--target={target}")
     (told,) = needs([*emulator, program], module, room=MOST).values()
     assert [said for _, said in told] == [0, 0, 0] and all(0 < taken < MOST for taken, _ in told), told
 
@@ -101,7 +102,7 @@ def test_a_module_that_trains_and_one_whose_weights_change(stack_need, compile, 
         if option == "--train":
             model.outputs.clear()
             model.output(model.node("ReduceMean", [model.nodes[-1]["outputs"][0]], keepdims=0))
-        module = compile(model.write(tmp_path), option, optimised=True)
+        module = compile(model.write(tmp_path), option)
         for network, told in needs(stack_need, module).items():
             assert all(0 < taken <= said < MOST for taken, said in told), (network, option, told)
 
@@ -109,7 +110,7 @@ def test_a_module_that_trains_and_one_whose_weights_change(stack_need, compile, 
 @pytest.mark.unsanitized
 def test_a_smaller_stack_ends_at_its_guard(stack_need, compile, tmp_path):
     """So the tests above would see it."""
-    module = compile(small().write(tmp_path), optimised=True)
+    module = compile(small().write(tmp_path))
     ((taken, _), *_), = needs(stack_need, module).values()
     done = subprocess.run([*stack_need, str(taken // 2), module], capture_output=True, check=False)
     assert done.returncode == -signal.SIGSEGV
