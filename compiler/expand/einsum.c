@@ -123,20 +123,43 @@ static void squeeze_ones(const Formula *f, Term *term, const Term *other) {
   }
 }
 
-/* The term as [batch, first, second], the axes of `first` and of `second` each merged into one. */
-static Value *as_matrices(const Formula *f, const Term *term, const Pairing *p, int n_first, const int *first,
-                          int n_second, const int *second) {
+/* The term's axes as [batch, first, second]. */
+static Value *sorted(const Formula *f, const Term *term, const Pairing *p, int n_first, const int *first, int n_second,
+                     const int *second) {
   int labels[MAX_RANK];
-  const Dim *shape[MAX_RANK + 2], *one = dim_const(f->graph->dims, 1);
   memcpy(labels, p->batch, (size_t)p->n_batch * sizeof *labels);
   memcpy(labels + p->n_batch, first, (size_t)n_first * sizeof *labels);
   memcpy(labels + p->n_batch + n_first, second, (size_t)n_second * sizeof *labels);
-  Value *value = in_order(f, term, term->n, labels);
-  for (int axis = 0; axis < p->n_batch; axis++) shape[axis] = value->shape[axis];
-  shape[p->n_batch] = shape[p->n_batch + 1] = one;
-  if (n_first) shape[p->n_batch] = value_count_dim(f->graph, value, p->n_batch, p->n_batch + n_first);
-  if (n_second) shape[p->n_batch + 1] = value_count_dim(f->graph, value, p->n_batch + n_first, value->rank);
-  return reshaped(f, value, p->n_batch + 2, shape);
+  return in_order(f, term, term->n, labels);
+}
+
+/* The axes of `first` and of `second` each merged into one: the first n_first behind the batch, and all others. */
+static Value *as_matrices(const Formula *f, Value *value, int n_batch, int n_first) {
+  const Dim *shape[MAX_RANK + 2], *one = dim_const(f->graph->dims, 1);
+  int second = n_batch + n_first;
+  for (int axis = 0; axis < n_batch; axis++) shape[axis] = value->shape[axis];
+  shape[n_batch] = n_first ? value_count_dim(f->graph, value, n_batch, second) : one;
+  shape[n_batch + 1] = second < value->rank ? value_count_dim(f->graph, value, second, value->rank) : one;
+  return reshaped(f, value, n_batch + 2, shape);
+}
+
+/* Adds the extents of the axes [begin, end), as the run finds them. */
+static void add_extents(const Formula *f, Value *value, int begin, int end, Value **extents, int *count) {
+  const Attribute part[] = {attribute_int(ATTR_start, begin), attribute_int(ATTR_end, end)};
+  if (begin < end) extents[(*count)++] = build_op(f, OP_Shape, 1, &value, 1, 2, part)->outputs[0];
+}
+
+/* The product in its shape, in which axes are apart that were merged in `rows`, of [batch, left, summed], and in
+ * `columns`, of [batch, summed, right]. */
+static Value *with_axes_apart(const Formula *f, const Pairing *p, Value *product, Value *rows, Value *columns,
+                              const Dim *const *shape) {
+  int rank = p->n_batch + p->n_left + p->n_right, unknown = 0, count = 0;
+  Value *extents[2];
+  for (int axis = 0; axis < rank; axis++) unknown += !dim_is_const(shape[axis]);
+  if (unknown <= 1 || has_shape(product, rank, shape)) return reshaped(f, product, rank, shape);
+  add_extents(f, rows, 0, p->n_batch + p->n_left, extents, &count);
+  add_extents(f, columns, p->n_batch + p->n_summed, columns->rank, extents, &count);
+  return apply2(f, OP_Reshape, product, build_concat(f, count, extents, 0));
 }
 
 static void add_labels(const Term *from, Term *term, const Dim **shape, int n, const int *labels) {
@@ -196,9 +219,11 @@ static Term product_of(const Formula *f, Term a, Term b, const bool *kept) {
     return term;
   }
   check_axes(f, p.n_batch + 2);
-  Value *rows = as_matrices(f, &a, &p, p.n_left, p.left, p.n_summed, p.summed);
-  Value *columns = as_matrices(f, &b, &p, p.n_summed, p.summed, p.n_right, p.right);
-  term.value = reshaped(f, apply2(f, OP_MatMul, rows, columns), term.n, shape);
+  Value *rows = sorted(f, &a, &p, p.n_left, p.left, p.n_summed, p.summed);
+  Value *columns = sorted(f, &b, &p, p.n_summed, p.summed, p.n_right, p.right);
+  Value *product =
+      apply2(f, OP_MatMul, as_matrices(f, rows, p.n_batch, p.n_left), as_matrices(f, columns, p.n_batch, p.n_summed));
+  term.value = with_axes_apart(f, &p, product, rows, columns, shape);
   return term;
 }
 

@@ -53,6 +53,24 @@ def test_attention_of_a_length_known_at_run_time(compile, tmp_path):
     assert_same(run_module(compile(model.write(tmp_path)), feeds), expected)
 
 
+EXTENTS = {"b": ("B", 4), "t": ("T", 9), "u": ("U", 5), "v": ("V", 6), "i": 3, "j": 7}
+
+
+@pytest.mark.parametrize("equation", ["bti,ij->btj", "ij,tbj->itb", "bti,uvi->btuv", "ti,uvi->vut", "i,tui->tu", "biut,ijv->btjuv",
+                                      "btui,biv->uvbt"])
+def test_axes_that_were_merged_may_be_known_at_run_time(compile, tmp_path, equation):
+    model, rng, feeds = Model(), numpy.random.default_rng(2), {}
+    for name, most in (EXTENTS[letter] for letter in "btuv"):
+        model.dim(name, 1, 2, most)
+    for k, term in enumerate(equation.split("->")[0].split(",")):
+        shape = [extent[0] if isinstance(extent, tuple) else extent for extent in (EXTENTS[letter] for letter in term)]
+        model.input(f"x{k}", "f32", shape)
+        feeds[f"x{k}"] = whole(rng, [{"B": 2, "T": 5, "U": 4, "V": 3}.get(extent, extent) for extent in shape])
+    model.output(model.node("Einsum", [*feeds], equation=equation))
+    expected = {model.outputs[0]: numpy.einsum(equation, *feeds.values())}
+    assert_same(run_module(compile(model.write(tmp_path)), feeds, threads=(1, 2)), expected)
+
+
 @pytest.mark.parametrize("equation,code", [("ij,jk->ikz", 2), ("ij->ik", 2), ("i,jk->ik", 2), ("ij,jk,kl->il", 2), ("i1,jk", 2),
                                            ("ij,jk->", 0), ("ij,jk->ii", 2), ("..ij,jk->ik", 2), ("ij...,jk->ik", 0),
                                            ("", 2), ("->", 2), (",", 2), ("ij,jk-", 2), ("......ij,jk", 2)])
