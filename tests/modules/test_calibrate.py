@@ -8,6 +8,7 @@ import re
 import pytest
 
 from support.machine import need_isa
+from support.preloaded import preloaded
 
 TARGET = "x86-64-v3"  # of the machine in the tests' files
 
@@ -180,6 +181,14 @@ def test_calibrate_writes_where_it_is_told(rnncc, tmp_path, monkeypatch):
     assert rnncc("targets", "--calibrate", "--budget=0.01", "-o", tmp_path).returncode == 2
     nowhere = rnncc("targets", "--calibrate", "--budget=0.01")  # the tests' XDG_CACHE_HOME is not a folder
     assert nowhere.returncode == 5 and "cannot make the folder" in nowhere.stderr
+
+
+def test_calibrate_where_there_is_no_thread_says_what_it_needs(rnncc, tmp_path):
+    environment = {**os.environ, "LD_PRELOAD": preloaded("no_threads", tmp_path)}
+    done = rnncc("targets", "--calibrate", "--budget=0.01", "-o", tmp_path / "machine.json", env=environment)
+    assert done.returncode == 4, done.stderr
+    assert re.search(r"error: calibrate: \d+ threads and \d+ bytes for each are not to be had", done.stderr), done.stderr
+    assert not (tmp_path / "machine.json").exists()
 
 
 @pytest.mark.parametrize("words", [["inspect", "--calibrate"], ["--calibrate"], ["targets", "--budget=1"]])

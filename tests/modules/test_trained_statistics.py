@@ -135,6 +135,34 @@ def test_statistics_of_two_nodes_are_refused(rnncc, tmp_path):
     assert "`variance` is the running statistic" in done.stderr
 
 
+def test_a_statistic_that_the_loss_depends_on_is_refused(rnncc, tmp_path):
+    model = network()
+    loss = model.nodes.pop()
+    total = model.node("ReduceSum", ["mean"], keepdims=0)
+    model.nodes.append({**loss, "name": "last", "inputs": [model.node("Mul", [*loss["inputs"], total])]})
+    done = rnncc(model.write(tmp_path), "--train", "-o", tmp_path / "m.so")
+    assert done.returncode == 3 and "expected --train='!mean'" in done.stderr and "variance" not in done.stderr, done.stderr
+    assert "nodes[0]: " in done.stderr and "`mean` is a running statistic, and the loss depends on it" in done.stderr
+    assert rnncc(model.write(tmp_path), "--train=*,!mean", "--emit=h", "-o", tmp_path / "m.h").returncode == 0
+
+
+def test_a_statistic_of_a_node_in_a_body_is_refused(rnncc, tmp_path):
+    model, bodies = Model(), []
+    x, ones = model.input("x", "f32", SHAPE), numpy.ones(CHANNELS, numpy.float32)
+    weights = [model.constant(ones, name) for name in ("scale", "bias", "mean", "variance")]
+    for mode in (0, 1):
+        bodies.append(Body(model))
+        y = bodies[-1].node("BatchNormalization", [x, *weights], 3 if mode else 1, training_mode=mode)
+        bodies[-1].output(y[0] if mode else y)
+    y = model.node("If", [model.input("c", "bool", [])], then_branch=bodies[0], else_branch=bodies[1])
+    model.output(model.node("ReduceMean", [y], ["loss"], keepdims=0))
+    done = rnncc(model.write(tmp_path), "--train", "-o", tmp_path / "m.so")
+    assert done.returncode == 3, done.stderr
+    for name in ("mean", "variance"):
+        assert f"`{name}` is a running statistic of a node in a body, which no step would change; expected --train='!{name}'" \
+            in done.stderr, done.stderr
+
+
 def in_a_branch():
     """Both branches read statistics."""
     model = network()

@@ -2,7 +2,8 @@
 /*
  * To be preloaded: call number $FAIL_CALL of the program itself, from 1 on, to the functions below fails, as they would
  * without room, file descriptors, or a sound disk. Its name is added to the file $FAILED_CALL. Calls of libraries are
- * not counted, nor calls on the folder of temporary files, which only tidy up there.
+ * not counted, nor calls on the folder of temporary files, which only tidy up there. $FAIL_NAME: of that function
+ * alone.
  *
  * With $KILL_CALL in place of $FAIL_CALL the program is killed before call number $KILL_CALL; with $CUT_FILE, too, the
  * file of that name loses its second half before call number $FAIL_CALL, which does not fail.
@@ -34,7 +35,8 @@ static int cut_file(void) {
 
 static int fails(const char *name, int error, const void *caller) {
   const char *failing = getenv("FAIL_CALL"), *killing = getenv("KILL_CALL"), *wanted = killing ? killing : failing;
-  if (!wanted || !called_by_program(caller)) return 0;
+  const char *function = getenv("FAIL_NAME");
+  if (!wanted || (function && strcmp(function, name) != 0) || !called_by_program(caller)) return 0;
   if (atomic_fetch_add(&calls, 1) + 1 != atoi(wanted)) return 0;
   if (killing) kill(getpid(), SIGKILL);
   tell_failed(name);
@@ -51,6 +53,7 @@ static int fails(const char *name, int error, const void *caller) {
 
 MAY_FAIL(ssize_t, read, (int file, void *to, size_t bytes), (file, to, bytes), -1, EIO)
 MAY_FAIL(ssize_t, pread64, (int file, void *to, size_t bytes, off64_t from), (file, to, bytes, from), -1, EIO)
+MAY_FAIL(ssize_t, pwrite64, (int file, const void *from, size_t bytes, off64_t to), (file, from, bytes, to), -1, ENOSPC)
 MAY_FAIL(ssize_t, write, (int file, const void *from, size_t bytes), (file, from, bytes), -1, ENOSPC)
 MAY_FAIL(FILE *, fopen64, (const char *path, const char *mode), (path, mode), NULL, EMFILE)
 MAY_FAIL(int, fflush, (FILE * file), (file), EOF, ENOSPC)

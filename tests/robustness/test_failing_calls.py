@@ -81,6 +81,23 @@ def test_any_of_them_may_fail(rnncc, root, onnx_model, tmp_path, model, emit, wh
     assert done.returncode == 0 and len(names) >= least, names
 
 
+@pytest.mark.parametrize("name, words", [("mmap64", "cannot be read again"), ("pwrite64", "cannot be written")])
+def test_what_clang_wrote_may_not_be_read_or_written(rnncc, root, tmp_path, name, words):
+    """The object of a network, into which rnncc writes what calls need of the stack."""
+    (tmp_path / "temporary").mkdir()
+    library, said = preloaded("fail_call", tmp_path), ""
+    command = (root / "models" / "digits_rnn.json", "--target=x86-64-v3")
+    assert rnncc(*command, "-o", tmp_path / "good").returncode == 0
+    for number in itertools.count(1):
+        done, failed, output = failing_at(rnncc, command, number, library, tmp_path, FAIL_NAME=name)
+        if failed is None:
+            break
+        if done.returncode:
+            check(done, failed, number, output, (tmp_path / "good").read_bytes(), tmp_path)
+        said += done.stderr
+    assert done.returncode == 0 and f"network.o: error: {words}" in said, said
+
+
 @pytest.mark.parametrize("model, weights", [("digits_cnn.json", "digits_cnn.safetensors"), ("sum.onnx", "sum.bin")])
 def test_weights_may_be_cut_short_at_any_moment(rnncc, root, onnx_model, tmp_path, model, weights):
     """Before any call of the compiler the file loses its second half, while it is open, or read, or later."""

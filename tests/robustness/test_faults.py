@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Faults while compiling: no room to write, no right to, a runtime without sources. The output file is always the old one
-or a complete one, and a failure is an exit code with a reason. test_failing_calls.py and test_sudden_death.py have the rest."""
+"""Faults while compiling: no room to write, no right to. The output file is always the old one or a complete one, and a
+failure is an exit code with a reason. test_failing_calls.py and test_sudden_death.py have the rest."""
 import fcntl
 import itertools
 import os
@@ -20,18 +20,6 @@ PAGE = resource.getpagesize()
 @pytest.fixture
 def model(root):
     return root / "models" / "digits_rnn.json"
-
-
-def test_a_runtime_without_sources_is_reported(rnncc, root, model, tmp_path):
-    """Else the module would have no symbol."""
-    data = tmp_path / "data"
-    (data / "runtime").mkdir(parents=True)
-    (data / "templates").symlink_to(root / "templates")
-    for header in (root / "runtime").glob("*.h"):
-        (data / "runtime" / header.name).symlink_to(header)
-    done = rnncc(model, "-o", tmp_path / "m.so", env={**os.environ, "RNNCC_DATA": str(data)})
-    assert done.returncode == EXIT_ENVIRONMENT and "runtime: error: expected the runtime's sources" in done.stderr
-    assert not (tmp_path / "m.so").exists()
 
 
 @pytest.mark.parametrize("ignored", [False, True], ids=["signalled", "told"])

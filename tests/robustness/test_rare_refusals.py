@@ -73,6 +73,8 @@ MODELS = {
     "a number past u32": (unsigned_beyond, 2, "element 1 is 8589934592; it is of type u32"),
     "an Einsum of ten axes": (lambda: einsum("abcde,fghij,abcdefgh->ij", [2] * 5, [2] * 5, [2] * 8), 3,
                               "Einsum: a product of two operands has 10 axes; at most 8 are supported"),
+    "an Einsum that sums over what only the run knows": (lambda: einsum("abij,ij->ab", ["A", "B", "I", "J"], ["I", "J"]), 3,
+                                                         "2 extents that are merged are known at run time only; one may be"),
     "a layer whose input size is found when it runs": (lstm_of_any_input_size, 3,
                                                        "the input size of a recurrent op must be constant"),
 }
@@ -144,12 +146,24 @@ def test_samples_that_are_no_multiple_of_a_dim_are_refused(rnncc, tmp_path):
     assert done.returncode == 2 and "input x has T = 3, which is no multiple of 2" in done.stderr, done.stderr
 
 
+def test_a_layer_that_is_trained_has_a_known_input_size(rnncc, tmp_path):
+    node = helper.make_node("LSTM", ["x", "w", "r"], ["", "last"], "cell", hidden_size=2)
+    loss = helper.make_node("ReduceMean", ["last"], ["y"], keepdims=0)
+    model = write(tmp_path, model_of([node, loss], {"x": (F32, [3, 1, "I"]), "w": (F32, [1, 8, "I"])}, {"y": (F32, None)},
+                                     {"r": numpy.zeros((1, 8, 2), numpy.float32)}))
+    done = rnncc(model, "--train", "-o", tmp_path / "out.so")
+    assert done.returncode == 3, done.stderr
+    assert done.stderr.count("cell: error: the input size of a recurrent op must be constant") == 1, done.stderr
+
+
 OPTIONS = {
     "a frozen value of ragged lists": (["--freeze=x=[[1,2,3],[1,2]]"], 2, "a list of 2 where others of its depth have 3"),
     "a state that takes the only output": (["--state=x=y"], 2, "--state: no output is left; a module needs one"),
     "training of what has no loss": (["--train"], 2, "--train: expected an output that is one f32 number, the loss; found none"),
     "more threads than can be measured": (["tune", "--threads=1024"], 2, "--threads=1024: only"),
     "a loss that is no output": (["--train", "--loss=z"], 2, "--loss: the model has no output `z`"),
+    "tuning of what has nothing to tune": (["tune"], 2, "the model has neither a convolution nor a recurrent layer to tune"),
+    "tuning of convolutions where there is none": (["tune", "--only=conv"], 2, "the model has no convolution to tune"),
     "a target that this machine does not run": (["tune", "--target=aarch64-linux-gnu"], 3,
                                                 "this machine cannot run aarch64"),
 }

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""clang missing, failing, hanging: exit 5 in time, the old output intact, nothing left behind."""
+"""clang missing, failing, hanging, or a file of rnncc's own missing: exit 5 in time, the old output intact, nothing left
+behind."""
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -50,6 +52,20 @@ def test_missing_clang_says_how_to_get_it(attempt, tmp_path):
 def test_a_clang_that_is_no_program_is_told_for_every_target(attempt, tmp_path, name, told, target):
     """Of a triple that has no row of its own clang is asked for its macros first."""
     assert attempt(tmp_path / name, f"--target={target}").count(told) == 1
+
+
+@pytest.mark.parametrize("absent, told", [
+    ("templates/[a-z]*.c", "error: cannot read this file of rnncc's own: No such file or directory; install rnncc again, whole"),
+    ("templates/simd/simd.h", "error: 'simd/simd.h' file not found, which is rnncc's own, or clang's; install that again"),
+    ("runtime/*.c", "runtime: error: expected the runtime's sources, found none (is rnncc installed whole?)")])
+def test_what_is_missing_of_its_own_files_is_told(attempt, root, tmp_path, monkeypatch, absent, told):
+    """Without the runtime's sources the module would have no symbol."""
+    for folder in ("templates", "runtime", "schedules"):
+        shutil.copytree(root / folder, tmp_path / "data" / folder)
+    for file in (tmp_path / "data").glob(absent):
+        file.unlink()
+    monkeypatch.setenv("RNNCC_DATA", str(tmp_path / "data"))
+    assert told in attempt(clang_name())
 
 
 def test_a_file_of_its_own_that_changes_while_it_is_read_is_told(rnncc, root, tmp_path):
@@ -103,6 +119,14 @@ def test_what_a_clang_has_written_is_read_before_it_is_the_output(lie, attempt, 
         case "$*" in *-shared*) {command} ;; esac\n""")
     message = attempt(clang, "--target=x86-64-v2")
     assert f"{clang}: error: ended well, but what it wrote " in message and told in message
+
+
+def test_an_object_without_the_modules_table_is_told(attempt, tmp_path):
+    """Into which rnncc writes what calls need of the stack."""
+    clang = script(tmp_path / "clang", f"""
+        case "$*" in *" -c network.c "*) sed -i 's/^const Module rnncc_module/const Module other/' network.c ;; esac
+        exec {clang_name()} "$@"\n""")
+    assert "network.o: error: expected the symbol rnncc_module in what clang wrote" in attempt(clang)
 
 
 @pytest.mark.parametrize("broken, expected", [("undeclared", "error: use of undeclared identifier 'undeclared'"),
