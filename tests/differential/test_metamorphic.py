@@ -128,13 +128,17 @@ def batched(number):
             MAKERS[str(op)](graph, str(op))
         except Unsuitable:
             continue
-    rows = [value for value in graph.values if value.shape.count(B) == 1 and value.shape[0] == B and value.name not in graph.fed]
+    rows = [value for value in graph.values if value.shape[:1] == (B,) and value.name not in graph.fed
+            and all(isinstance(extent, int) for extent in value.shape[1:])]
     graph.model.output(*(value.name for value in rows))
     return graph, {value.name: (2 * value.error, 0.0) for value in rows}
 
 
 def rows_of(graph, feeds, rows):
-    return {name: array[rows] if graph.fed[name].value.shape[:1] == (f"{graph.prefix}D0",) else array for name, array in feeds.items()}
+    """Of each input that has B rows, along whatever axis."""
+    B = f"{graph.prefix}D0"
+    return {name: array[tuple(rows if extent == B else slice(None) for extent in graph.fed[name].value.shape)]
+            for name, array in feeds.items()}
 
 
 def in_parts(graph, feeds, run):
@@ -148,7 +152,7 @@ def test_a_batch_in_parts_computes_the_same(tmp_path, number):
     """Of outputs whose rows depend on each other, by what the reference computes, there are few."""
     checker = Checker(tmp_path)
     graph, errors = batched(number)
-    feeds = filled(graph, numpy.random.default_rng(number), {f"{graph.prefix}D0": ROWS})
+    feeds = filled(graph, numpy.random.default_rng(number), {name: usual for name, (_, usual, _) in graph.dims.items()} | {f"{graph.prefix}D0": ROWS})
     path = graph.model.write(tmp_path)
     def by_reference(some):
         return checker.reference.run(graph.model, path, some)
