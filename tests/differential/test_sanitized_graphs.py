@@ -22,7 +22,7 @@ pytestmark = pytest.mark.unsanitized  # the modules have them
 
 SEED = 3
 GRAPHS = 25
-GROUPS = 4 if long_tests() else 1
+GROUPS = 2 if long_tests() else 1
 UNDER_ASAN = GRAPHS if long_tests() else 10  # whose C takes clang 2 s a graph; modules/test_sanitized_modules.py has each operator
 STRICT = ["-Wall", "-Wextra", "-Werror"]
 

@@ -2,8 +2,6 @@
 """Compiled networks compute what ONNX Runtime computes with the same weights, for any number of images, and the same bits
 on any number of threads. Most run in a small form, whose odd channel counts fill no vector; with pytest's option --long
 all run in their own size, too."""
-import itertools
-
 import numpy
 import pytest
 from support.amount import long_tests, some
@@ -20,6 +18,7 @@ SMALL = {**dict.fromkeys(NETWORKS, {"size": 64, "width": 0.4}), "inception_v3": 
          "densenet161": {"size": 64, "width": 0.34},
          **{f"resnet{depth}": {"size": 64, "width": 0.2} for depth in (101, 152)}}
 ALGORITHMS = {"winograd": ([], WINOGRAD), "direct": (["--no-winograd"], DIRECT)}
+WITHOUT_WINOGRAD = ["resnet18", "inception_v3", "vgg11", "densenet121"]
 FULL = [("squeezenet", "winograd")]
 # Small forms that clang optimises: one of each of three kinds of networks.
 OPTIMISED = ["resnet18", "densenet121", "mobilenet_v2"]
@@ -27,7 +26,8 @@ OPTIMISED = ["resnet18", "densenet121", "mobilenet_v2"]
 
 def pytest_generate_tests(metafunc):
     if "full_size" in metafunc.fixturenames:
-        metafunc.parametrize("full_size, algorithm", itertools.product(NETWORKS, ALGORITHMS) if long_tests() else FULL)
+        every = [(name, "winograd") for name in NETWORKS] + [(name, "direct") for name in WITHOUT_WINOGRAD]
+        metafunc.parametrize("full_size, algorithm", every if long_tests() else FULL)
 
 
 def images(net, count):
@@ -55,7 +55,7 @@ def test_a_small_form_computes_what_onnx_runtime_does(name, compile, tmp_path):
     check(NETWORKS[name](batch=BATCH, **SMALL[name]), compile, tmp_path, WINOGRAD, optimised=name in OPTIMISED)
 
 
-@pytest.mark.parametrize("name", some(["resnet18", "inception_v3", "vgg11", "densenet121"], 2))
+@pytest.mark.parametrize("name", some(WITHOUT_WINOGRAD, 2))
 def test_without_winograd_a_small_form_differs_by_rounding_only(name, compile, tmp_path):
     check(NETWORKS[name](batch=BATCH, **SMALL[name]), compile, tmp_path, DIRECT, "--no-winograd",
           optimised=name in OPTIMISED)
