@@ -15,6 +15,14 @@ enum { N_WORDS = sizeof words / sizeof *words };
 
 const char *precision_word(Precision precision) { return words[precision]; }
 
+DType precision_weights(Precision precision) {
+  static const DType types[N_WORDS] = {[PRECISION_bf16] = RNNCC_BF16,
+                                       [PRECISION_f16] = RNNCC_F16,
+                                       [PRECISION_int8] = RNNCC_I8,
+                                       [PRECISION_int4] = RNNCC_I4};
+  return types[precision];
+}
+
 static const char *all_words(Arena *arena) {
   Text text = text_new(arena);
   for (int i = 0; i < N_WORDS; i++) text_add(&text, "%s%s", i ? ", " : "", words[i]);

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ir/dtype.h"
 #include "support/arena.h"
 
 typedef enum Precision {
@@ -16,6 +17,9 @@ typedef enum Precision {
 enum { LEAST_GROUP = 8, LARGEST_GROUP = 1024, INT4_GROUP = 32 }; /* of weights; powers of two */
 
 const char *precision_word(Precision precision); /* "int8-dynamic" */
+
+/* The type of the weights, where only these are of another one; else RNNCC_NONE. */
+DType precision_weights(Precision precision);
 
 typedef struct PrecisionRule {
   const char *pattern; /* of nodes' names, with * and ?; NULL: all nodes */

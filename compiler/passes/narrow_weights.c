@@ -8,7 +8,7 @@
 static bool is_recurrent(const Node *node) { return cell_kind(node->op->kind) != NULL; }
 static bool is_product(const Node *node) { return is_op(node, OP_MatMul) || is_op(node, OP_Gemm); }
 
-static bool can_be_narrow(const Value *weights) {
+bool can_be_narrow(const Value *weights) {
   return weights->data && weights->dtype == RNNCC_F32 && value_count(weights) > 0;
 }
 

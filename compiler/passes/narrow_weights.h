@@ -4,6 +4,9 @@
 
 #include "ir/graph.h"
 
+/* Is it a constant in f32, of one element at least? */
+bool can_be_narrow(const Value *weights);
+
 /* Has the node weights that its kernels can keep in fewer bits: constants in f32 of RNN, GRU, LSTM, MatMul or Gemm? */
 bool has_weights(const Node *node);
 

@@ -15,26 +15,16 @@ static bool is_recurrent(const Node *node) {
   return op_has_attribute(node->op, ATTR_precision) && cell_kind(node->op->kind);
 }
 
-/* The type of the weights, where only these are of another one; else RNNCC_NONE. */
-static DType weights_type(Precision precision) {
-  static const DType types[] = {[PRECISION_bf16] = RNNCC_BF16,
-                                [PRECISION_f16] = RNNCC_F16,
-                                [PRECISION_int8] = RNNCC_I8,
-                                [PRECISION_int4] = RNNCC_I4,
-                                [PRECISION_int8_dynamic] = RNNCC_NONE};
-  return types[precision];
-}
-
 /* The rule that decides on the node; NULL: none. */
 static const PrecisionRule *rule_for(const Graph *graph, const Node *node) {
   const PrecisionRule *rule = precision_rule_of(&graph->config->precision, node->name);
-  bool takes = rule && (is_recurrent(node) || (weights_type(rule->precision) && has_weights(node)));
+  bool takes = rule && (is_recurrent(node) || (precision_weights(rule->precision) && has_weights(node)));
   return takes ? rule : NULL;
 }
 
 static const char *obstacle_of(const Node *node, Precision precision) {
   if (precision == PRECISION_int8_dynamic) return int8_obstacle(node);
-  return weights_type(precision) && !has_weights(node) ? "needs a constant W and R" : NULL;
+  return precision_weights(precision) && !has_weights(node) ? "needs a constant W and R" : NULL;
 }
 
 static void set_word(Graph *graph, Node *node, int64_t word) {
@@ -64,8 +54,8 @@ static void choose(Graph *graph, Node *node) {
   if (obstacle) return;
   if (is_recurrent(node))
     set_word(graph, node, rule->precision == PRECISION_int8_dynamic ? PRODUCTS_int8_dynamic : PRODUCTS_f32);
-  if (weights_type(rule->precision))
-    narrow_weights(graph, node, &(NarrowWeights){.dtype = weights_type(rule->precision), .group = rule->group});
+  if (precision_weights(rule->precision))
+    narrow_weights(graph, node, &(NarrowWeights){.dtype = precision_weights(rule->precision), .group = rule->group});
 }
 
 /* Whether a rule decides on a node of the graph or of the bodies in it. */
@@ -84,11 +74,11 @@ static void check_rules(const Graph *graph) {
   const PrecisionRules *rules = &graph->config->precision;
   for (int i = 0; i < rules->count; i++) {
     const PrecisionRule *rule = &rules->list[i];
-    bool products = weights_type(rule->precision) != RNNCC_NONE;
+    bool products = precision_weights(rule->precision) != RNNCC_NONE;
     if (!decides(graph, rule))
       warn_at(LOCATION_FILE(graph->file), "--precision: no %s is computed by \"%s%s%s\"",
-              products ? "RNN, GRU, LSTM, MatMul or Gemm" : "RNN, GRU or LSTM", rule->pattern ? rule->pattern : "",
-              rule->pattern ? "=" : "", precision_word(rule->precision));
+              products ? "RNN, GRU, LSTM, MatMul, Gemm or Conv of one window" : "RNN, GRU or LSTM",
+              rule->pattern ? rule->pattern : "", rule->pattern ? "=" : "", precision_word(rule->precision));
   }
 }
 
