@@ -145,27 +145,31 @@ def test_a_scale_of_the_run_is_the_inputs(rnncc, compile, reference, tmp_path, k
     assert_same(run_module(compile(path, f"--target={WITH_DOT}"), feeds), reference.run(model, path, feeds))
 
 
-def pairs(weights, zero, channels=20):
-    """A convolution between DequantizeLinear of x and of weights; x has 20 channels but where sums shall be large."""
+def pairs(weights, zero, channels=20, biased=False):
+    """A convolution between DequantizeLinear of x and of weights; x has 20 channels but where sums shall be large. A bias is
+    known in the run only."""
     model = Model()
     x = model.input("x", "u8", [1, channels, 5, 5])
     scale, x_zero = model.constant(numpy.float32(.01)), model.constant(numpy.uint8(0))
     floats = model.node("DequantizeLinear", [x, scale, x_zero])
     w = model.node("DequantizeLinear", [model.constant(weights), scale, model.constant(zero)])
-    model.output(model.node("Conv", [floats, w]))
+    model.output(model.node("Conv", [floats, w, *([model.input("b", "f32", [len(weights)])] if biased else [])]))
     return model
 
 
-@pytest.mark.parametrize("why", ["weights that are no bytes", "sums beyond i32"])
+@pytest.mark.parametrize("why", ["weights that are no bytes", "sums beyond i32", "a bias of the run"])
 def test_what_no_kernel_of_bytes_runs_stays_of_floats(rnncc, compile, tmp_path, why):
     if why == "sums beyond i32":
         model = pairs(numpy.full((16, 8192, 3, 3), 127, numpy.int8), numpy.int8(0), 8192)
+    elif why == "a bias of the run":
+        model = pairs(numpy.full((16, 20, 3, 3), 127, numpy.int8), numpy.int8(0), biased=True)
     else:
         model = pairs(numpy.full((16, 20, 3, 3), 255, numpy.uint8), numpy.uint8(100))
     path = model.write(tmp_path)
     table = rnncc("inspect", path, "--dump-after=fuse_quantised", f"--target={WITH_DOT}")
     assert " Conv" in table.stderr and "ConvInteger" not in table.stderr, table.stderr
     feeds = {"x": numpy.full((1, *[model.inputs[0]["shape"][1], 5, 5]), 255, numpy.uint8)}
+    feeds |= {"b": numpy.zeros(16, numpy.float32)} if "bias" in why else {}
     got, = run_module(compile(path, f"--target={WITH_DOT}"), feeds, (1,)).values()
     value = numpy.float64(model.arrays[model.nodes[1]["inputs"][0]].flat[0]) - (100 if "bytes" in why else 0)
     numpy.testing.assert_allclose(got, feeds["x"].shape[1] * 9 * 2.55 * value * .01, rtol=1e-3)  # sums in f32
