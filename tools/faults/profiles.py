@@ -21,8 +21,10 @@ SPARSE = "--sparse"  # leaves out what did not run
 
 
 def objects(build):
-    """What has the mapping from counters to code: each file of the compiler and of the runtime once."""
-    first, *others = [build / "compiler/librnncc.a", build / "compiler/rnncc", build / "runtime/librnncc_runtime.a"]
+    """What has the mapping from counters to code: each file of the compiler and of the runtime once, and of programs that
+    call what stands in headers of the runtime."""
+    first, *others = [build / "compiler/librnncc.a", build / "compiler/rnncc", build / "runtime/librnncc_runtime.a",
+                      build / "tools/rnnrun", build / "tests/unit/runtime_load_test", build / "tests/unit/runtime_wave_test"]
     return [first, *[f"--object={other}" for other in others]]
 
 
