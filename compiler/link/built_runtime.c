@@ -10,6 +10,7 @@
 #include "support/clang_program.h"
 #include "support/data_directory.h"
 #include "support/folder.h"
+#include "template/libclang.h"
 
 enum { MAX_SOURCE = 1 << 22, MAX_OBJECT = 1 << 24, HEAD = 2 * SHA256_BYTES };
 
@@ -43,6 +44,7 @@ static void add_sources(Arena *arena, Sha256 *hash) {
 static void digest_inputs(Arena *arena, const Build *build, const char *text, uint8_t digest[SHA256_BYTES]) {
   Sha256 hash = sha256_new();
   add_text(&hash, RNNCC_CLANG_NAME);
+  add_text(&hash, libclang_version(arena)); /* clang's own: packages of both come together */
   for (const char *const *argument = clang_args(arena, build, NULL); *argument; argument++) add_text(&hash, *argument);
   add_text(&hash, text);
   add_sources(arena, &hash);

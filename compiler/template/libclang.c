@@ -23,6 +23,8 @@ CXIndex libclang_index(void) {
 #endif
 }
 
+const char *libclang_version(Arena *arena) { return copy_cx_string(arena, clang_getClangVersion()); }
+
 void libclang_check_files(Arena *arena, CXDiagnostic diagnostic) {
   const char *text = copy_cx_string(arena, clang_getDiagnosticSpelling(diagnostic));
   if (strstr(text, "modified since"))

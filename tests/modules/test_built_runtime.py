@@ -5,6 +5,7 @@ import os
 import platform
 import shlex
 import shutil
+import subprocess
 
 import pytest
 
@@ -84,6 +85,19 @@ def test_another_runtime_is_compiled(sources, installed, change):
     module = sources()[1]
     change(installed)
     assert sources() == (["network.c", "runtime.c"], module)
+
+
+ANOTHER_VERSION = """typedef struct { const void *data; unsigned flags; } CXString;
+CXString clang_getClangVersion(void) { return (CXString){"clang version 0.0.1", 0}; }
+"""
+
+
+@pytest.mark.unsanitized
+def test_after_clang_was_updated_it_is_compiled(sources, tmp_path):
+    """Within its name, clang-19: it may make other code."""
+    module, library = sources()[1], tmp_path / "another.so"
+    subprocess.run([clang_name(), "-shared", "-fPIC", "-x", "c", "-", "-o", library], input=ANOTHER_VERSION, text=True, check=True)
+    assert sources(LD_PRELOAD=str(library)) == (["network.c", "runtime.c"], module)
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="its targets are of x86-64")
