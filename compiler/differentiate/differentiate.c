@@ -49,7 +49,7 @@ static Value *find_loss(const Graph *graph) {
   for (int i = 0; i < graph->n_outputs; i++) {
     if (strcmp(graph->outputs[i]->name, name) != 0) continue;
     if (is_scalar(graph->outputs[i])) return graph->outputs[i];
-    fatal_at(LOCATION_FILE(graph->file), EXIT_INVALID, "--loss: expected one f32 number, found `%.200s`, %s", name,
+    fatal_at(LOCATION_FILE(graph->file), EXIT_INVALID, "--loss: expected one f32 number, found %s",
              shape_text((Graph *)graph, graph->outputs[i]));
   }
   fatal_at(LOCATION_FILE(graph->file), EXIT_INVALID, "--loss: the model has no output `%.200s`", name);
@@ -68,7 +68,9 @@ static bool *reached_values(const Pass *pass) {
   bool *reached = ARENA_ARRAY(graph->arena, bool, graph->n_values), any = false;
   for (int i = 0; i < graph->n_outputs; i++)
     any |= reached[graph->outputs[i]->id] = reaches_loss(pass, graph->outputs[i]);
-  if (!any) fatal_at(LOCATION_FILE(graph->file), EXIT_INVALID, "--outer-loss: expected an output of f32; found none");
+  if (!any)
+    fatal_at(LOCATION_FILE(graph->file), EXIT_INVALID, "--outer-loss: expected an output of f32, found %s",
+             shape_text(pass->graph, graph->outputs[0]));
   mark_reached(graph, reached);
   return reached;
 }

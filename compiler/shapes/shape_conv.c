@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Convolution, pooling and batch normalisation over N, C, and one to three spatial axes. */
 #include "shapes/shape.h"
+#include "support/numbers.h"
 
 static bool set_windowed(Graph *graph, Node *node, const Dim *channels) {
   Window window;
@@ -11,19 +12,23 @@ static bool set_windowed(Graph *graph, Node *node, const Dim *channels) {
   return true;
 }
 
-static bool check_constant_channels(Graph *graph, const Node *node) {
+/* `axis`: of W, that has the channels of X, by group if it is 1. */
+static bool check_constant_channels(Graph *graph, const Node *node, int axis) {
   const Value *x = node->inputs[0], *w = node->inputs[1];
   int64_t group = node_int(node, ATTR_group);
   if (group < 1) return shape_error(node, "`group` is %lld; it must be at least 1", (long long)group);
-  if (!dim_is_const(x->shape[1]) || !dim_is_const(w->shape[0]) || !dim_is_const(w->shape[1]))
-    return shape_unsupported(node, "channels must be constant, found %s and %s", shape_text(graph, x),
-                             shape_text(graph, w));
+  if (!dim_is_const(x->shape[1]) || !dim_is_const(w->shape[0]) || !dim_is_const(w->shape[1])) {
+    const Dim *groups = dim_const(graph->dims, axis == 1 ? min_int(group, INT32_MAX) : 1);
+    const Dim *due = dim_mul(graph->dims, w->shape[axis], groups);
+    return shape_unsupported(node, "channels must be constant, found %s and %s%s", shape_text(graph, x),
+                             shape_text(graph, w), equal_where(graph, x->shape[1], due));
+  }
   return true;
 }
 
 /* X [N, C, ...], W [M, C/group, ...]. */
 static bool check_groups(Graph *graph, const Node *node) {
-  if (!check_constant_channels(graph, node)) return false;
+  if (!check_constant_channels(graph, node, 1)) return false;
   const Value *x = node->inputs[0], *w = node->inputs[1];
   int64_t group = node_int(node, ATTR_group), C = dim_value(x->shape[1]), M = dim_value(w->shape[0]);
   if (C % group || M % group)
@@ -57,7 +62,7 @@ bool shape_conv_weight_gradient(Graph *graph, Node *node) {
 
 /* X [N, C, ...], W [C, M/group, ...]. */
 static bool check_transposed_groups(Graph *graph, const Node *node) {
-  if (!check_constant_channels(graph, node)) return false;
+  if (!check_constant_channels(graph, node, 0)) return false;
   const Value *x = node->inputs[0], *w = node->inputs[1];
   int64_t group = node_int(node, ATTR_group), C = dim_value(x->shape[1]);
   if (dim_value(w->shape[0]) != C)
