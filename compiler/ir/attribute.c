@@ -29,7 +29,7 @@ static const char *const kind_words[] = {
     [ATTRIBUTE_TENSOR] = "a tensor",
     [ATTRIBUTE_GRAPH] = "a graph",
     [ATTRIBUTE_WORD] = "a string",
-    [ATTRIBUTE_TYPE] = "a string",
+    [ATTRIBUTE_TYPE] = "an element type",
 };
 
 const char *attribute_kind_words(AttributeKind kind) { return kind_words[kind]; }

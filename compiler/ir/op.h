@@ -93,6 +93,12 @@ const char *op_closest(const char *name);
  */
 bool op_check_node(Node *node);        /* arity and attributes, which it settles: before shapes are known */
 bool op_check_types(const Node *node); /* input dtypes: inside infer_shapes, before the shape rule */
+/* Must a node of `count` outputs have this one? */
+bool op_needs_output(const OpInfo *op, int output, int count);
+/* For messages, into `bytes` bytes: the op's attributes, "axis, keepdims", or none, ""; an attribute's words,
+ * "forward|reverse|bidirectional". */
+void op_list_attributes(const OpInfo *op, char *text, size_t bytes);
+void op_list_words(const AttributeSpec *spec, char *text, size_t bytes);
 /* Whether the row names the type that this input has. It may be one that is only stored where f32 alone is named. */
 bool op_lists_type(const Node *node, int input);
 /* Sets the outputs' dtypes as the row says, SLOT_BODY excepted: that is the shape rule's. Needs op_check_types. */

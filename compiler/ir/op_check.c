@@ -9,12 +9,13 @@
 static bool check_count(const Node *node, const char *what, int found, int least, int most) {
   if (found >= least && (most < 0 || found <= most)) return true;
   Location where = node->where;
+  const char *s = least == 1 ? "" : "s";
   if (most < 0)
-    error_at(where, EXIT_INVALID, "%s needs at least %d %s, found %d", node->op->name, least, what, found);
+    error_at(where, EXIT_INVALID, "%s needs at least %d %s%s, found %d", node->op->name, least, what, s, found);
   else if (least == most)
-    error_at(where, EXIT_INVALID, "%s has exactly %d %s, found %d", node->op->name, least, what, found);
+    error_at(where, EXIT_INVALID, "%s has exactly %d %s%s, found %d", node->op->name, least, what, s, found);
   else
-    error_at(where, EXIT_INVALID, "%s has %d to %d %s, found %d", node->op->name, least, most, what, found);
+    error_at(where, EXIT_INVALID, "%s has %d to %d %ss, found %d", node->op->name, least, most, what, found);
   return false;
 }
 
@@ -27,6 +28,10 @@ static TypeSlot slot_at(const TypeSlot *slots, int index) {
 
 static bool is_optional(const OpInfo *op, int input) { return slot_at(op->types.inputs, input) & SLOT_OPTIONAL; }
 
+bool op_needs_output(const OpInfo *op, int output, int count) {
+  return output < op->min_outputs || (op->max_outputs < 0 && output < count);
+}
+
 static bool check_present(const Node *node) {
   bool good = true;
   int needed = node->op->max_inputs < 0 ? node->n_inputs : node->op->min_inputs;
@@ -35,17 +40,15 @@ static bool check_present(const Node *node) {
     error_at(node->where, EXIT_INVALID, "input %d of %s is absent (\"\"), but it is required", i, node->op->name);
     good = false;
   }
-  int written = node->op->max_outputs < 0 ? node->n_outputs : node->op->min_outputs;
-  for (int i = 0; i < written && i < node->n_outputs; i++) {
-    if (node->outputs[i]) continue;
+  for (int i = 0; i < node->n_outputs; i++) {
+    if (node->outputs[i] || !op_needs_output(node->op, i, node->n_outputs)) continue;
     error_at(node->where, EXIT_INVALID, "output %d of %s is absent (\"\"), but it is required", i, node->op->name);
     good = false;
   }
   return good;
 }
 
-/* "axis, keepdims, select_last_index" */
-static void list_attributes(const OpInfo *op, char *text, size_t bytes) {
+void op_list_attributes(const OpInfo *op, char *text, size_t bytes) {
   text[0] = 0;
   for (const AttributeSpec *spec = op->attributes; spec->id; spec++) {
     size_t length = strlen(text);
@@ -63,7 +66,7 @@ static const char *closest_attribute(const OpInfo *op, const char *name) {
 static bool unknown_attribute(const Node *node, const Attribute *attribute) {
   char known[512];
   const char *closest = closest_attribute(node->op, attribute->name);
-  list_attributes(node->op, known, sizeof known);
+  op_list_attributes(node->op, known, sizeof known);
   if (!known[0])
     error_at(attribute->where, EXIT_UNSUPPORTED, "%s has no attributes, found `%.80s`", node->op->name,
              attribute->name);
@@ -87,8 +90,7 @@ static bool kind_fits(const Attribute *attribute, AttributeKind wanted) {
   return is_list(wanted) && is_list(attribute->kind) && attribute->count == 0;
 }
 
-/* "forward|reverse|bidirectional" */
-static void list_words(const AttributeSpec *spec, char *text, size_t bytes) {
+void op_list_words(const AttributeSpec *spec, char *text, size_t bytes) {
   text[0] = 0;
   for (int i = 0; spec->words[i]; i++) {
     size_t length = strlen(text);
@@ -106,7 +108,7 @@ static bool check_attribute(const Node *node, const Attribute *attribute) {
   }
   if (spec->kind == ATTRIBUTE_WORD && attribute->kind != ATTRIBUTE_WORD) {
     char words[256];
-    list_words(spec, words, sizeof words);
+    op_list_words(spec, words, sizeof words);
     error_at(attribute->where, EXIT_INVALID, "`%s` of %s is \"%.80s\"; it must be one of %s", attribute->name,
              node->op->name, attribute->s, words);
     return false;
@@ -142,8 +144,8 @@ bool op_check_node(Node *node) {
   for (int i = 0; i < node->n_attributes; i++) attribute_settle(node->op, &node->attributes[i]);
 
   const OpInfo *op = node->op;
-  bool good = check_count(node, "inputs", node->n_inputs, op->min_inputs, op->max_inputs);
-  good &= check_count(node, "outputs", node->n_outputs, op->min_outputs, op->max_outputs);
+  bool good = check_count(node, "input", node->n_inputs, op->min_inputs, op->max_inputs);
+  good &= check_count(node, "output", node->n_outputs, op->min_outputs, op->max_outputs);
   good &= check_present(node);
   good &= check_attributes(node);
   return good;
@@ -167,13 +169,16 @@ static void list_types(TypeSet types, char *text, size_t bytes) {
 
 /* The first input of each type variable settles what the others must be. */
 typedef struct Bindings {
-  int input[MAX_TYPE_VARIABLES + 1]; /* index + 1; 0: not bound yet */
+  int input[MAX_TYPE_VARIABLES + 1];     /* index + 1; 0: not bound yet */
+  DType refused[MAX_TYPE_VARIABLES + 1]; /* that is told once; RNNCC_NONE: none was */
 } Bindings;
 
 static bool check_type(const Node *node, int input, int variable, Bindings *bindings) {
   const Value *value = node->inputs[input];
   TypeSet types = node->op->types.variables[variable];
   if (!type_allowed(types, value->dtype)) {
+    if (bindings->refused[variable] == value->dtype) return false;
+    bindings->refused[variable] = value->dtype;
     char listed[256];
     list_types(types, listed, sizeof listed);
     error_at(node->where, EXIT_UNSUPPORTED, "input %d of %s (`%s`) is %s; it may be %s", input, node->op->name,
@@ -193,7 +198,7 @@ static bool check_type(const Node *node, int input, int variable, Bindings *bind
 static int variable_of(const Node *node, int input) { return slot_at(node->op->types.inputs, input) & ~SLOT_OPTIONAL; }
 
 bool op_check_types(const Node *node) {
-  Bindings bindings = {{0}};
+  Bindings bindings = {{0}, {0}};
   bool good = true;
   for (int i = 0; i < node->n_inputs; i++) {
     int variable = variable_of(node, i);

@@ -3,6 +3,8 @@
  * Topological order by depth-first search with a stack of its own. Nodes are tried in the file's order, and a node is
  * placed once the nodes it reads from are: a file that is sorted already keeps its order.
  */
+#include <string.h>
+
 #include "ir/graph.h"
 #include "support/text.h"
 #include "json/json.h"
@@ -31,8 +33,11 @@ static void push(Search *search, Node *node) {
   search->stack[search->depth++] = (Frame){.node = node};
 }
 
+/* `nodes[3] "name"`; where the place of a node is its name, `"name"`. */
 static void add_step(Text *text, const Node *node) {
-  text_add(text, "%s%s \"%s\"", text->length ? " <- " : "", node->where.path, short_name(text->arena, node->name));
+  bool named = strcmp(node->where.path, node->name) == 0;
+  text_add(text, "%s%s%s\"%s\"", text->length ? " <- " : "", named ? "" : node->where.path, named ? "" : " ",
+           short_name(text->arena, node->name));
 }
 
 /* `node` is open and read by the top of the stack. */
@@ -49,7 +54,8 @@ static void tell_cycle(Search *search, const Node *node) {
   Text text = text_new(search->graph->arena);
   for (int i = bottom; i < search->depth && i < bottom + MAX_SHOWN; i++) add_step(&text, search->stack[i].node);
   if (length > MAX_SHOWN) text_add(&text, " <- ... (%d nodes)", length);
-  error_at(node->where, EXIT_INVALID, "nodes read from each other in a cycle: %s <- %s", text.data, node->where.path);
+  add_step(&text, node);
+  error_at(node->where, EXIT_INVALID, "nodes read from each other in a cycle: %s", text.data);
 }
 
 /* A body may read what a graph around it makes. */

@@ -65,8 +65,8 @@ bool read_attribute(ModelReader *reader, const OpInfo *op, Json json, Attribute 
     if (wanted == ATTRIBUTE_GRAPH) return read_body(reader, json, attribute);
     return read_tensor(reader, json, attribute);
   default:
-    error_at(attribute->where, EXIT_INVALID, "`%s` of %s must be %s", attribute->name, op->name,
-             attribute_kind_words(wanted));
+    error_at(attribute->where, EXIT_INVALID, "`%s` of %s must be %s, found %s", attribute->name, op->name,
+             attribute_kind_words(wanted), json_kind(json) == JSON_NULL ? "null" : "true or false");
     return false;
   }
 }

@@ -15,7 +15,7 @@ typedef struct ModelReader {
   Json dims;                     /* of the model; those with an error are no dims of the graph */
   const ModelSettings *settings; /* may be NULL */
   Sha256 hash;                   /* the model file, then its weights files in order */
-  struct ModelReader *outer;     /* of a body: the reader that knows the names from around it; else NULL */
+  Json *state_outputs;           /* of each state of the graph, its output's name */
 } ModelReader;
 
 /* The JSON of the model format, see models/schema.json. */
@@ -29,13 +29,17 @@ Graph *read_json_model(Arena *arena, const char *path, FileBytes text, const Mod
 void read_dims(ModelReader *reader, Json dims);
 void read_inputs(ModelReader *reader, Json inputs);
 void read_states(ModelReader *reader, Json states);
-void read_results(ModelReader *reader, Json outputs, Json states);
+void read_results(ModelReader *reader, Json outputs);
 
 /* Declares every tensor of the weights files and every inline one; values are made when nodes read them. */
 void read_weights(ModelReader *reader, Json weights);
 void read_constants(ModelReader *reader, Json constants);
 
 void read_nodes(ModelReader *reader, Json nodes);
+
+/* A new value of the name that the JSON has, a string. If that is none, is empty or is taken, which is an error,
+ * nothing can name the value. */
+Value *declare_value(ModelReader *reader, Json name);
 
 /* The value that a string names: NULL after an error. */
 Value *read_value(ModelReader *reader, Json name);

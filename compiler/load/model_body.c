@@ -13,12 +13,9 @@ static void read_body_inputs(ModelReader *reader, Json inputs) {
   Graph *body = reader->graph;
   body->inputs = ARENA_ARRAY(reader->arena, Value *, json_count(inputs));
   for (Json input = json_first(inputs); input.item; input = json_next(input)) {
-    if (!json_expect(input, JSON_STRING)) continue;
-    Name *name = name_declare(&reader->names, json_text(input), json_where(input));
-    Value *value = graph_value(body, json_text(input), json_where(input));
+    Value *value = declare_value(reader, input);
     value->is_input = true;
     body->inputs[body->n_inputs++] = value;
-    if (name) name->value = value;
   }
 }
 
@@ -38,8 +35,7 @@ bool read_body(ModelReader *reader, Json json, Attribute *attribute) {
   if (!json_check(json, BODY_FIELDS)) return false;
   ModelReader inner = {.arena = reader->arena,
                        .graph = body_new(reader->graph, json_key(json)),
-                       .names = name_table_new(reader->arena),
-                       .outer = reader};
+                       .names = name_table_new(reader->arena, &reader->names)};
   read_body_inputs(&inner, json_member(json, "inputs"));
   read_constants(&inner, json_member(json, "constants"));
   read_nodes(&inner, json_member(json, "nodes"));

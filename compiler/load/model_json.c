@@ -48,13 +48,13 @@ static void read_model(ModelReader *reader, Json root) {
   read_weights(reader, json_member(root, "weights"));
   read_constants(reader, json_member(root, "constants"));
   read_nodes(reader, json_member(root, "nodes"));
-  read_results(reader, json_member(root, "outputs"), json_member(root, "states"));
+  read_results(reader, json_member(root, "outputs"));
 }
 
 Graph *read_json_model(Arena *arena, const char *path, FileBytes text, const ModelSettings *settings) {
   ModelReader reader = {.arena = arena,
                         .graph = graph_new(arena),
-                        .names = name_table_new(arena),
+                        .names = name_table_new(arena, NULL),
                         .settings = settings,
                         .hash = sha256_new()};
   reader.graph->file = path;

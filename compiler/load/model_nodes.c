@@ -22,11 +22,11 @@ static const OpInfo *read_op(Arena *arena, Json json) {
   return NULL;
 }
 
-static Value *declare_output(ModelReader *reader, Json json) {
-  if (!json_expect(json, JSON_STRING) || *json_text(json) == 0) return NULL;
-  Name *name = name_declare(&reader->names, json_text(json), json_where(json));
-  if (!name) return NULL;
-  return name->value = graph_value(reader->graph, name->text, name->where);
+/* Without an output that should be there, readers are not told that nothing makes what they read. Of an operator that
+ * is not known, no output should be left out. */
+static void miss_output(ModelReader *reader, const OpInfo *op, int position, int count) {
+  bool needed = op ? op_needs_output(op, position, count) : position < count || count == 0;
+  reader->names.has_nameless |= needed;
 }
 
 /* The node with its outputs; NULL after an error. Outputs are declared even then, so that their readers cause no
@@ -42,14 +42,17 @@ static Node *begin_node(ModelReader *reader, Json json, int index) {
                       json_count(json_member(json, "inputs")), json_count(outputs));
     node->where = json_where(json);
   }
-  int position = 0;
+  int position = 0, count = json_count(outputs);
   for (Json output = json_first(outputs); output.item; output = json_next(output), position++) {
-    Value *value = declare_output(reader, output);
+    bool absent = json_kind(output) == JSON_STRING && *json_text(output) == 0;
+    Value *value = absent ? NULL : declare_value(reader, output);
+    if (absent) miss_output(reader, op, position, count);
     if (!node || !value) continue;
     value->producer = node;
     value->producer_output = position;
     node->outputs[position] = value;
   }
+  miss_output(reader, op, position, count);
   return node;
 }
 

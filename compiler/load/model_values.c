@@ -97,19 +97,32 @@ static bool read_shape(ModelReader *reader, Json shape, Value *value) {
   return good;
 }
 
+/* Its error is told; those who read it have none. */
+static void refuse(Value *value) {
+  value->refused = true;
+  value->rank = -1;
+}
+
 /* Dtype and shape of an input or state. */
 static void read_type(ModelReader *reader, Json json, Value *value) {
   value->dtype = read_dtype(json_member(json, "dtype"));
-  value->refused = !read_shape(reader, json_member(json, "shape"), value) || value->dtype == RNNCC_NONE;
-  if (value->refused) value->rank = -1;
+  if (!read_shape(reader, json_member(json, "shape"), value) || value->dtype == RNNCC_NONE) refuse(value);
+}
+
+Value *declare_value(ModelReader *reader, Json name) {
+  bool readable = json_expect(name, JSON_STRING);
+  Name *declared = readable ? name_declare(&reader->names, json_text(name), json_where(name)) : NULL;
+  if (!readable) reader->names.has_nameless = true;
+  Value *value = graph_value(reader->graph, readable ? json_text(name) : "", json_where(name));
+  if (declared) declared->value = value;
+  return value;
 }
 
 static Value *read_input(ModelReader *reader, Json json, Json name) {
-  Name *declared = name_declare(&reader->names, json_text(name), json_where(name));
-  Value *value = graph_value(reader->graph, json_text(name), json_where(json));
+  Value *value = declare_value(reader, name);
+  value->where = json_where(json);
   value->is_input = true;
   read_type(reader, json, value);
-  if (declared) declared->value = value;
   return value;
 }
 
@@ -123,15 +136,13 @@ static void read_graph_input(ModelReader *reader, Json input, Json name) {
     settings_freeze(graph, frozen, value);
 }
 
-/* Its error is told; those who read it have none. */
-static void declare_refused(ModelReader *reader, Json input) {
-  Json name = json_member(input, "name");
-  if (json_kind(name) != JSON_STRING) return;
-  Name *declared = name_declare(&reader->names, json_text(name), json_where(name));
-  if (!declared) return;
-  declared->value = graph_value(reader->graph, declared->text, json_where(input));
-  declared->value->refused = true;
-  declared->value->rank = -1;
+/* Its error is told. */
+static void declare_refused(ModelReader *reader, Json name) {
+  if (json_kind(name) != JSON_STRING) {
+    reader->names.has_nameless = true;
+    return;
+  }
+  refuse(declare_value(reader, name));
 }
 
 void read_inputs(ModelReader *reader, Json inputs) {
@@ -141,48 +152,54 @@ void read_inputs(ModelReader *reader, Json inputs) {
     if (json_check(input, INPUT_FIELDS))
       read_graph_input(reader, input, json_member(input, "name"));
     else
-      declare_refused(reader, input);
+      declare_refused(reader, json_member(input, "name"));
 }
 
 /* A context holds the state at one size; only the batch axis may vary. */
-static void check_state_shape(Json json, const State *state) {
+static bool check_state_shape(Json json, const State *state) {
+  bool good = true;
   for (int axis = 0; axis < state->input->rank; axis++) {
     if (axis == state->batch_axis || dim_is_const(state->input->shape[axis])) continue;
     error_at(json_where(json_member(json, "shape")), EXIT_INVALID,
              "axis %d is a named dim, which only the axis that \"batch_axis\" names may be", axis);
+    good = false;
   }
+  return good;
+}
+
+/* False after an error. */
+static bool read_batch_axis(Json json, State *state) {
+  Json batch_axis = json_member(json, "batch_axis");
+  int64_t axis = -1;
+  if (batch_axis.item && !json_get_int(batch_axis, 0, state->input->rank - 1, &axis)) return false;
+  state->batch_axis = (int)axis;
+  return check_state_shape(json, state);
 }
 
 void read_states(ModelReader *reader, Json states) {
   Graph *graph = reader->graph;
   graph->states = ARENA_ARRAY(reader->arena, State, json_count(states));
+  reader->state_outputs = ARENA_ARRAY(reader->arena, Json, json_count(states));
   for (Json json = json_first(states); json.item; json = json_next(json)) {
-    if (!json_check(json, STATE_FIELDS)) continue;
+    if (!json_check(json, STATE_FIELDS)) {
+      declare_refused(reader, json_member(json, "input"));
+      continue;
+    }
+    reader->state_outputs[graph->n_states] = json_member(json, "output");
     State *state = &graph->states[graph->n_states++];
     *state = (State){.input = read_input(reader, json, json_member(json, "input")), .batch_axis = -1};
-    Json batch_axis = json_member(json, "batch_axis");
-    int64_t axis = -1;
-    if (state->input->refused) continue;
-    if (batch_axis.item && !json_get_int(batch_axis, 0, state->input->rank - 1, &axis)) continue;
-    state->batch_axis = (int)axis;
-    check_state_shape(json, state);
+    if (!state->input->refused && !read_batch_axis(json, state)) refuse(state->input);
   }
 }
 
 Value *read_value(ModelReader *reader, Json json) {
-  const char *text = json_text(json);
-  Name *name = name_find(&reader->names, text);
-  if (!name && reader->outer) return read_value(reader->outer, json);
-  if (!name) {
-    error_at(json_where(json), EXIT_INVALID, "nothing produces the tensor \"%s\"%s", short_name(reader->arena, text),
-             name_hint(&reader->names, text));
-    return NULL;
-  }
+  Name *name = name_resolve(&reader->names, json_text(json), json_where(json));
+  if (!name) return NULL;
   if (!name->value && name->constant) {
     name->value = constant_value(reader->graph, name->constant);
     if (name->value) name->value->is_weight = true;
   }
-  if (!name->value) name->constant = NULL; /* reports its error once */
+  if (!name->value) name->constant = NULL; /* its error is told */
   return name->value;
 }
 
@@ -204,15 +221,11 @@ static void read_output(ModelReader *reader, Json output) {
   }
 }
 
-void read_results(ModelReader *reader, Json outputs, Json states) {
+void read_results(ModelReader *reader, Json outputs) {
   Graph *graph = reader->graph;
   graph->outputs = ARENA_ARRAY(reader->arena, Value *, json_count(outputs));
   for (Json output = json_first(outputs); output.item; output = json_next(output)) read_output(reader, output);
-  int n = 0;
-  for (Json state = json_first(states); state.item && n < graph->n_states; state = json_next(state)) {
-    Json output = json_member(state, "output");
-    if (json_kind(output) == JSON_STRING) graph->states[n++].output = read_value(reader, output);
-  }
+  for (int i = 0; i < graph->n_states; i++) graph->states[i].output = read_value(reader, reader->state_outputs[i]);
 }
 
 static void declare_constant(ModelReader *reader, const Constant *constant, bool good) {
@@ -244,7 +257,10 @@ static void read_weights_file(ModelReader *reader, Json json) {
 
 void read_weights(ModelReader *reader, Json weights) {
   for (Json file = json_first(weights); file.item; file = json_next(file))
-    if (json_check(file, WEIGHTS_FIELDS)) read_weights_file(reader, file);
+    if (json_check(file, WEIGHTS_FIELDS))
+      read_weights_file(reader, file);
+    else
+      reader->names.has_nameless = true; /* all that the file has */
 }
 
 void read_constants(ModelReader *reader, Json constants) {

@@ -15,8 +15,9 @@ static uint64_t hash_of(const char *text) {
   return hash;
 }
 
-NameTable name_table_new(Arena *arena) {
-  return (NameTable){.arena = arena, .slots = ARENA_ARRAY(arena, Name *, FIRST_CAPACITY), .capacity = FIRST_CAPACITY};
+NameTable name_table_new(Arena *arena, const NameTable *outer) {
+  return (NameTable){
+      .arena = arena, .outer = outer, .slots = ARENA_ARRAY(arena, Name *, FIRST_CAPACITY), .capacity = FIRST_CAPACITY};
 }
 
 /* The slot of the name, or the free slot for it. */
@@ -28,7 +29,8 @@ static Name **slot_of(const NameTable *table, const char *text, uint64_t hash) {
 }
 
 static void grow(NameTable *table) {
-  NameTable larger = {.arena = table->arena, .capacity = table->capacity * 2, .count = table->count};
+  NameTable larger = *table;
+  larger.capacity *= 2;
   larger.slots = ARENA_ARRAY(table->arena, Name *, larger.capacity);
   for (size_t i = 0; i < table->capacity; i++)
     if (table->slots[i]) *slot_of(&larger, table->slots[i]->text, table->slots[i]->hash) = table->slots[i];
@@ -40,6 +42,7 @@ Name *name_find(const NameTable *table, const char *text) { return *slot_of(tabl
 Name *name_declare(NameTable *table, const char *text, Location where) {
   if (*text == 0) {
     error_at(where, EXIT_INVALID, "the name is empty");
+    table->has_nameless = true;
     return NULL;
   }
   if (table->count * 2 >= table->capacity) grow(table);
@@ -49,6 +52,8 @@ Name *name_declare(NameTable *table, const char *text, Location where) {
     const Location first = (*slot)->where;
     error_at(where, EXIT_INVALID, "the tensor \"%s\" is already declared at %s%s%s", short_name(table->arena, text),
              first.file == where.file ? "" : first.file, first.file == where.file ? "" : ": ", first.path);
+    (*slot)->value = NULL;
+    (*slot)->constant = NULL;
     return NULL;
   }
   *slot = ARENA_NEW(table->arena, Name);
@@ -57,10 +62,24 @@ Name *name_declare(NameTable *table, const char *text, Location where) {
   return *slot;
 }
 
-const char *name_hint(const NameTable *table, const char *text) {
+static const char *hint(const NameTable *table, const char *text) {
   Closest closest = closest_to(text);
-  if (table->count > MAX_HINTED) return "";
-  for (size_t i = 0; i < table->capacity; i++)
-    if (table->slots[i]) closest_try(&closest, table->slots[i]->text);
+  for (const NameTable *around = table; around; around = around->outer)
+    for (size_t i = 0; i < around->capacity && around->count <= MAX_HINTED; i++)
+      if (around->slots[i]) closest_try(&closest, around->slots[i]->text);
   return closest_hint(table->arena, &closest);
+}
+
+Name *name_resolve(const NameTable *table, const char *text, Location where) {
+  bool told = *text == 0;
+  if (told) error_at(where, EXIT_INVALID, "the name is empty");
+  for (const NameTable *around = table; around; around = around->outer) {
+    Name *found = name_find(around, text);
+    if (found) return found;
+    told |= around->has_nameless;
+  }
+  if (!told)
+    error_at(where, EXIT_INVALID, "nothing produces the tensor \"%s\"%s", short_name(table->arena, text),
+             hint(table, text));
+  return NULL;
 }

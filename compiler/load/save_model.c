@@ -87,7 +87,7 @@ static void name_body(Saver *saver, NameTable *table, const Node *node, const Gr
 /* Inputs and outputs first: their names are the module's interface. */
 static void name_values(Saver *saver) {
   const Graph *graph = saver->graph;
-  NameTable table = name_table_new(saver->arena);
+  NameTable table = name_table_new(saver->arena, NULL);
   saver->names = ARENA_ARRAY(saver->arena, const char *, saver->n_values);
   for (int i = 0; i < graph->n_inputs; i++) name_value(saver, &table, graph->inputs[i]);
   for (int i = 0; i < graph->n_states; i++) name_value(saver, &table, graph->states[i].input);

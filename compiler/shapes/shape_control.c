@@ -323,10 +323,11 @@ bool shape_loop(Graph *graph, Node *node) {
   int n_carried = formal_inputs(node) - 2, n_collected = source->n_outputs - 1 - n_carried;
   if (n_carried < 0) return shape_error(node, "Loop has at least 2 inputs, found %d", formal_inputs(node));
   if (formal_body_inputs(node, source) != 2 + n_carried)
-    return shape_error(node, "the body has %d inputs; the node's call for %d", formal_body_inputs(node, source),
-                       2 + n_carried);
+    return shape_error(node, "the body has %d inputs; expected %d: as many as the node",
+                       formal_body_inputs(node, source), 2 + n_carried);
   if (n_collected < 0 || node->n_outputs > n_carried + n_collected)
-    return shape_error(node, "the body has %d outputs, and the node %d", source->n_outputs, node->n_outputs);
+    return shape_error(node, "the body has %d outputs; expected at least %d: a condition, and those of the node",
+                       source->n_outputs, 1 + (int)max_int(node->n_outputs, n_carried));
   if (!check_scalar(graph, node, 0)) return false;
   if (node->inputs[1] && !check_condition(graph, node, node->inputs[1])) return false;
   LoopShapes loop = {.graph = graph,

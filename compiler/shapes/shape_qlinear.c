@@ -60,7 +60,8 @@ static bool check_triple(Graph *graph, const Node *node, int first) {
   bool bytes = in[0]->dtype == RNNCC_U8 || in[0]->dtype == RNNCC_I8;
   if (!bytes || in[1]->dtype != RNNCC_F32 || in[2]->dtype != in[0]->dtype)
     return shape_error(node,
-                       "expected a tensor of u8 or i8, an f32 scale and a zero point from input %d on, found %s, %s "
+                       "expected a tensor of u8 or i8, an f32 scale and a zero point of the tensor's type from input "
+                       "%d on, found %s, %s "
                        "and %s",
                        first, dtype_name(in[0]->dtype), dtype_name(in[1]->dtype), dtype_name(in[2]->dtype));
   return check_one_scale(graph, node, first + 1) && check_one_scale(graph, node, first + 2);

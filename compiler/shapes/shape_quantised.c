@@ -32,8 +32,9 @@ bool check_scales(Graph *graph, const Node *node, int input, const Value *x, int
   const Value *value = node_input(node, input);
   if (!check_numbers(node, input)) return false;
   if (!value || value->rank == 0 || (value->rank == 1 && value_max_count(value) == 1)) return true;
-  int along = normal_axis(axis, x->rank);
-  if (value->rank == 1 && along >= 0 && same_dim(value->shape[0], x->shape[along])) return true;
+  int along = check_axis(node, "axis", axis, x->rank);
+  if (along < 0) return false;
+  if (value->rank == 1 && same_dim(value->shape[0], x->shape[along])) return true;
   return shape_error(node, "input %d must be one number or one for each of axis %lld of %s, found %s", input,
                      (long long)axis, shape_text(graph, x), shape_text(graph, value));
 }
@@ -47,7 +48,7 @@ static bool check_blocks(Graph *graph, const Node *node, int input, int axis, in
     const Dim *due = i == axis ? dim_const(graph->dims, (dim_value(x->shape[i]) + block - 1) / block) : x->shape[i];
     good = same_dim(value->shape[i], due);
   }
-  return good || shape_error(node, "input %d must have a number for each %lld elements of axis %d of %s, found %s",
+  return good || shape_error(node, "input %d must have a number for each block of %lld along axis %d of %s, found %s",
                              input, (long long)block, axis, shape_text(graph, x), shape_text(graph, value));
 }
 
@@ -156,7 +157,8 @@ bool has_few_taps(const Value *w) {
 
 static bool check_taps(Graph *graph, const Node *node, const Value *w) {
   return has_few_taps(w) ||
-         shape_unsupported(node, "the window of %s has more than %d elements", shape_text(graph, w), (int)MAX_TAPS);
+         shape_unsupported(node, "the window of %s has more than %d elements, beyond which sums may be rounded",
+                           shape_text(graph, w), (int)MAX_TAPS);
 }
 
 bool shape_conv_integer(Graph *graph, Node *node) {

@@ -60,6 +60,16 @@ typedef struct Extents {
   bool batch_first;
 } Extents;
 
+/* R of another hidden size is told as that. */
+static bool check_hidden_size(Graph *graph, const Node *node, const CellKind *cell, const Extents *e) {
+  const Value *r = node->inputs[INPUT_R];
+  if (r->rank != 3 || !dim_is_const(r->shape[2]) || same_dim(r->shape[2], e->H)) return true;
+  const Dim *gates = dim_mul(graph->dims, dim_const(graph->dims, cell->gates), r->shape[2]);
+  return !same_dim(r->shape[1], gates) ||
+         shape_error(node, "`hidden_size` is %s, and R is %s, of the hidden size %s", dim_text(graph, e->H),
+                     shape_text(graph, r), dim_text(graph, r->shape[2]));
+}
+
 static bool check_operands(Graph *graph, const Node *node, const CellKind *cell, const Extents *e) {
   const Dim *gates = dim_mul(graph->dims, dim_const(graph->dims, cell->gates), e->H);
   const Dim *biases = dim_mul(graph->dims, dim_const(graph->dims, 2), gates);
@@ -114,7 +124,8 @@ static bool check_layer(Graph *graph, Node *node, Extents *e) {
   *e = (Extents){.T = x[batch_first], .B = x[!batch_first], .I = x[2], .batch_first = batch_first};
   e->H = dim_const(graph->dims, node_int(node, ATTR_hidden_size));
   e->D = dim_const(graph->dims, directions);
-  return check_operands(graph, node, cell, e) && check_lengths(graph, node, e->T);
+  return check_hidden_size(graph, node, cell, e) && check_operands(graph, node, cell, e) &&
+         check_lengths(graph, node, e->T);
 }
 
 /* The shapes of Y, a state and S. */

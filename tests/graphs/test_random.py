@@ -305,9 +305,9 @@ def test_dropout_drops_and_scales_in_training(compile, tmp_path, ratio, dtype, n
     ("RandomUniform", {"shape": [2], "mean": 1.0}, EXIT_UNSUPPORTED, "no attribute `mean`"),
     ("Multinomial", {"sample_size": 0}, EXIT_INVALID, "at least 1"),
     ("Multinomial", {"dtype": "f32"}, EXIT_INVALID, "i32 or i64"),
-    ("RandomNormalLike", {"of": 2}, EXIT_INVALID, "exactly 1 inputs, found 2"),
+    ("RandomNormalLike", {"of": 2}, EXIT_INVALID, "exactly 1 input, found 2"),
     ("RandomUniform", {"shape": [2], "of": 1}, EXIT_INVALID, "exactly 0 inputs, found 1"),
-    ("Bernoulli", {"of": 3}, EXIT_INVALID, "exactly 1 inputs, found 3")])
+    ("Bernoulli", {"of": 3}, EXIT_INVALID, "exactly 1 input, found 3")])
 def test_nodes_that_are_wrong_are_refused(rnncc, tmp_path, op, attributes, code, said):
     model = Model()
     x = model.input("x", "f32", [2, 3])

@@ -18,7 +18,8 @@ static bool read_extents(const Node *node, Layer *l) {
   l->batch = x->shape[!l->batch_first ? 1 : 0];
   l->hidden = node_int(node, ATTR_hidden_size);
   if (!dim_is_const(w->shape[2])) {
-    error_at(node->where, EXIT_UNSUPPORTED, "the input size of a recurrent op must be constant");
+    error_at(node->where, EXIT_UNSUPPORTED, "the input size, axis 2 of W (`%.200s`), must be known at compile time",
+             w->name);
     return false;
   }
   l->inputs = dim_value(w->shape[2]);

@@ -11,7 +11,8 @@ bool read_trained(Graph *graph, const Node *node, Trained *t) {
   const Value *x = node->inputs[INPUT_X], *w = node->inputs[INPUT_W];
   Direction direction = node_word(node, ATTR_direction);
   if (!dim_is_const(w->shape[2])) {
-    error_at(node->where, EXIT_UNSUPPORTED, "the input size of a recurrent op must be constant");
+    error_at(node->where, EXIT_UNSUPPORTED, "the input size, axis 2 of W (`%.200s`), must be known at compile time",
+             w->name);
     return false;
   }
   *t = (Trained){.cell = cell_of(node), .gates = kind->gates, .saved = cell_saved(kind)};

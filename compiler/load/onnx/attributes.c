@@ -27,9 +27,8 @@ static const Onnx__AttributeProto *find_attribute(size_t n, Onnx__AttributeProto
 /* FunctionProto.attribute_proto, which is newer than Debian's onnx.proto: a default for an attribute. */
 static const Onnx__AttributeProto *default_of(OnnxReader *reader, const Onnx__FunctionProto *function,
                                               const char *name) {
-  enum { ATTRIBUTE_PROTO = 11 };
   FileBytes bytes;
-  for (unsigned i = 0; wire_newer_field(&function->base, ATTRIBUTE_PROTO, &i, &bytes);) {
+  for (unsigned i = 0; wire_newer_field(&function->base, WIRE_ATTRIBUTE_DEFAULTS, &i, &bytes);) {
     const Onnx__AttributeProto *attribute =
         (const void *)wire_read(reader->arena, reader->file, bytes, &onnx__attribute_proto__descriptor);
     if (strcmp(onnx_text(attribute->name), name) == 0) return attribute;
@@ -37,11 +36,17 @@ static const Onnx__AttributeProto *default_of(OnnxReader *reader, const Onnx__Fu
   return NULL;
 }
 
+/* The function's body that nodes of the scope are in; NULL: none's. */
+static const Scope *function_around(const Scope *scope) {
+  while (scope && !scope->function) scope = scope->outer;
+  return scope;
+}
+
 /* The attribute itself, or the one that it refers to in a function's call; NULL: none. */
 static const Onnx__AttributeProto *argument_of(OnnxReader *reader, const Scope *scope,
                                                const Onnx__AttributeProto *proto) {
   while (proto && *onnx_text(proto->ref_attr_name)) {
-    while (scope && !scope->function) scope = scope->outer;
+    scope = function_around(scope);
     if (!scope) return NULL;
     const Onnx__AttributeProto *given =
         find_attribute(scope->call->n_attribute, scope->call->attribute, proto->ref_attr_name);
@@ -52,9 +57,12 @@ static const Onnx__AttributeProto *argument_of(OnnxReader *reader, const Scope *
   return proto;
 }
 
-static const char *text_of(OnnxReader *reader, Location where, ProtobufCBinaryData bytes) {
-  if (memchr(bytes.data ? bytes.data : (const uint8_t *)"", 0, bytes.len))
-    error_at(where, EXIT_INVALID, "the text has a NUL in it");
+/* NULL after an error. */
+static const char *text_of(OnnxReader *reader, const Attribute *attribute, ProtobufCBinaryData bytes) {
+  if (memchr(bytes.data ? bytes.data : (const uint8_t *)"", 0, bytes.len)) {
+    error_at(attribute->where, EXIT_INVALID, "the text of `%.80s` has a NUL in it", attribute->name);
+    return NULL;
+  }
   return arena_format(reader->arena, "%.*s", (int)bytes.len, bytes.data ? (const char *)bytes.data : "");
 }
 
@@ -62,8 +70,10 @@ static bool read_strings(OnnxReader *reader, Attribute *attribute, const Onnx__A
   attribute->kind = ATTRIBUTE_STRINGS;
   attribute->count = proto->n_strings;
   attribute->strings = ARENA_ARRAY(reader->arena, const char *, proto->n_strings);
-  for (size_t i = 0; i < proto->n_strings; i++)
-    attribute->strings[i] = text_of(reader, attribute->where, proto->strings[i]);
+  for (size_t i = 0; i < proto->n_strings; i++) {
+    attribute->strings[i] = text_of(reader, attribute, proto->strings[i]);
+    if (!attribute->strings[i]) return false;
+  }
   return true;
 }
 
@@ -112,8 +122,8 @@ static bool read_value(OnnxReader *reader, Draft *draft, Attribute *attribute, c
     return true;
   case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING:
     attribute->kind = ATTRIBUTE_STRING;
-    attribute->s = text_of(reader, attribute->where, proto->s);
-    return true;
+    attribute->s = text_of(reader, attribute, proto->s);
+    return attribute->s != NULL;
   case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS:
     attribute->kind = ATTRIBUTE_INTS;
     attribute->count = proto->n_ints;
@@ -134,12 +144,22 @@ static bool read_value(OnnxReader *reader, Draft *draft, Attribute *attribute, c
   }
 }
 
+/* Only nodes of a function have a call. */
+static bool check_reference(const Draft *draft, const Onnx__AttributeProto *proto) {
+  if (!*onnx_text(proto->ref_attr_name) || function_around(draft->scope)) return true;
+  error_at(draft->where, EXIT_INVALID,
+           "`%.80s` of %s refers to the attribute `%.80s` of a function's call, but the node is in no function",
+           onnx_text(proto->name), draft->op, proto->ref_attr_name);
+  return false;
+}
+
 /* What an empty Optional would hold, which no tensor depends on. */
 static bool is_type_of_nothing(const Draft *draft, const Onnx__AttributeProto *given) {
   return type_of(given) == ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TYPE_PROTO && strcmp(draft->op, "Optional") == 0;
 }
 
 bool onnx_read_attribute(OnnxReader *reader, Draft *draft, const Onnx__AttributeProto *proto) {
+  if (!check_reference(draft, proto)) return false;
   const Onnx__AttributeProto *given = argument_of(reader, draft->scope, proto);
   if (!given || is_type_of_nothing(draft, given)) return true;
   Attribute *attribute = &draft->attributes[draft->n_attributes];

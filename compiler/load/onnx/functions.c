@@ -12,7 +12,7 @@ bool onnx_default_domain(const char *domain) { return *onnx_text(domain) == 0 ||
 int64_t onnx_opset(size_t n, Onnx__OperatorSetIdProto **opsets) {
   for (size_t i = 0; i < n; i++)
     if (onnx_default_domain(opsets[i]->domain)) return opsets[i]->version;
-  return -1;
+  return NO_OPSET;
 }
 
 static bool same_text(const char *a, const char *b) { return strcmp(onnx_text(a), onnx_text(b)) == 0; }
@@ -37,10 +37,25 @@ const Onnx__FunctionProto *onnx_function(const OnnxReader *reader, const Onnx__N
 }
 
 static bool check_call(const Draft *draft, const Onnx__FunctionProto *function) {
-  if ((size_t)draft->n_inputs <= function->n_input && (size_t)draft->n_outputs <= function->n_output) return true;
-  error_at(draft->where, EXIT_INVALID, "the function %.80s has %zu inputs and %zu outputs; the call has %d and %d",
-           draft->op, function->n_input, function->n_output, draft->n_inputs, draft->n_outputs);
+  if ((size_t)draft->n_inputs > function->n_input)
+    error_at(draft->where, EXIT_INVALID, "the call has %d inputs, the function %.80s only %zu", draft->n_inputs,
+             draft->op, function->n_input);
+  else if ((size_t)draft->n_outputs > function->n_output)
+    error_at(draft->where, EXIT_INVALID, "the call has %d outputs, the function %.80s only %zu", draft->n_outputs,
+             draft->op, function->n_output);
+  else
+    return true;
   return false;
+}
+
+/* In the function's own nodes, or in those of one that it calls. */
+static bool check_calls(const Draft *draft, const Onnx__FunctionProto *function) {
+  for (const Scope *scope = draft->scope; scope; scope = scope->function ? scope->caller : scope->outer) {
+    if (scope->function != function) continue;
+    error_at(draft->where, EXIT_INVALID, "the function %.80s calls itself", draft->op);
+    return false;
+  }
+  return true;
 }
 
 static bool declare_inputs(Scope *scope, const Draft *draft, const Onnx__FunctionProto *function) {
@@ -71,17 +86,17 @@ static bool declare_results(OnnxReader *reader, Scope *scope, Draft *draft, cons
 }
 
 void onnx_inline(OnnxReader *reader, Draft *draft, const Onnx__FunctionProto *function, const Onnx__NodeProto *call) {
-  if (!check_call(draft, function)) return;
+  if (!check_call(draft, function) || !check_calls(draft, function)) return;
   if (reader->depth == MAX_DEPTH)
-    fatal_at(draft->where, EXIT_INVALID, "functions call each other more than %d deep", MAX_DEPTH);
+    fatal_at(draft->where, EXIT_LIMIT, "functions call each other more than %d deep", MAX_DEPTH);
   if (++reader->n_calls > MAX_CALLS)
     fatal_at(LOCATION_FILE(reader->file), EXIT_LIMIT, "the model's functions are called more than %d times", MAX_CALLS);
   Scope *scope = ARENA_NEW(reader->arena, Scope);
   int64_t opset = onnx_opset(function->n_opset_import, function->opset_import);
-  *scope = (Scope){.names = name_table_new(reader->arena),
+  *scope = (Scope){.names = name_table_new(reader->arena, NULL),
                    .graph = draft->scope->graph,
                    .prefix = arena_format(reader->arena, "%s/", draft->name),
-                   .opset = opset >= 0 ? opset : draft->scope->opset,
+                   .opset = opset != NO_OPSET ? opset : draft->scope->opset,
                    .function = function,
                    .call = call,
                    .caller = draft->scope};

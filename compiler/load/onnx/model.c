@@ -15,7 +15,7 @@ Graph *onnx_read_body(OnnxReader *reader, Scope *outer, const Onnx__GraphProto *
   Graph *graph = ARENA_NEW(reader->arena, Graph);
   *graph =
       (Graph){.arena = reader->arena, .dims = reader->graph->dims, .name = name, .version = "", .file = reader->file};
-  *scope = (Scope){.names = name_table_new(reader->arena),
+  *scope = (Scope){.names = name_table_new(reader->arena, &outer->names),
                    .outer = outer,
                    .graph = graph,
                    .prefix = outer->prefix,
@@ -39,17 +39,26 @@ static void check_opset(const OnnxReader *reader, int64_t opset) {
             opset, NEWEST_OPSET, NEWEST_OPSET);
 }
 
+static bool has_onnx_nodes(const Onnx__GraphProto *graph) {
+  for (size_t i = 0; i < graph->n_node; i++)
+    if (onnx_default_domain(graph->node[i]->domain)) return true;
+  return false;
+}
+
 static void check_heading(const OnnxReader *reader) {
   const Onnx__ModelProto *model = reader->model;
   Location where = LOCATION_FILE(reader->file);
   if (!model->graph) fatal_at(where, EXIT_INVALID, "this is no ONNX model: it has no graph");
   if (!model->n_opset_import) fatal_at(where, EXIT_INVALID, "the model names no opset");
   int64_t opset = onnx_opset(model->n_opset_import, model->opset_import);
-  if (opset >= 0) check_opset(reader, opset);
+  if (opset != NO_OPSET)
+    check_opset(reader, opset);
+  else if (has_onnx_nodes(model->graph))
+    error_at(where, EXIT_INVALID, "the model has operators of ONNX's own domain, but names no opset of it");
   for (size_t i = 0; i < model->n_functions; i++) {
     const Onnx__FunctionProto *function = model->functions[i];
     int64_t own = onnx_opset(function->n_opset_import, function->opset_import);
-    if (own >= 0 && own != opset) check_opset(reader, own);
+    if (own != NO_OPSET && own != opset) check_opset(reader, own);
   }
   if (model->n_training_info) error_at(where, EXIT_UNSUPPORTED, "the model has training information");
   if (!model->graph->n_node) error_at(where, EXIT_INVALID, "the model has no nodes; expected at least one");
@@ -70,7 +79,7 @@ static void read_model(OnnxReader *reader) {
   const Onnx__ModelProto *model = reader->model;
   const Onnx__GraphProto *proto = model->graph;
   Graph *graph = reader->graph;
-  Scope scope = {.names = name_table_new(reader->arena), .graph = graph, .prefix = ""};
+  Scope scope = {.names = name_table_new(reader->arena, NULL), .graph = graph, .prefix = ""};
   scope.opset = onnx_opset(model->n_opset_import, model->opset_import);
   graph->name = onnx_text(proto->name);
   if (model->has_model_version && model->model_version)
@@ -80,12 +89,13 @@ static void read_model(OnnxReader *reader) {
   onnx_read_nodes(reader, &scope, proto->n_node, proto->node);
   onnx_read_outputs(reader, &scope, proto);
   tell_unsupported(reader);
-  assumed_dims_tell(&reader->assumed, reader->file);
+  if (!error_count()) assumed_dims_tell(&reader->assumed, reader->file);
 }
 
 static ModelFile parsed(Arena *arena, const char *path, FileBytes bytes) {
   ModelFile file = {.name = path, .hash = sha256_new()};
   sha256_add(&file.hash, bytes.data, bytes.size);
+  if (bytes.size == 0) fatal_at(LOCATION_FILE(path), EXIT_INVALID, "expected an ONNX model, found an empty file");
   file.message = wire_read(arena, path, bytes, &onnx__model_proto__descriptor);
   return file;
 }

@@ -25,13 +25,15 @@ static Value *claim_result(Scope *scope, const char *name) {
   return NULL;
 }
 
+/* Of a name that is taken, which is an error, nothing can name the value. */
 static Value *declare_output(OnnxReader *reader, Scope *scope, const char *name, Location where) {
   if (*name == 0) return NULL;
   Value *result = claim_result(scope, name);
   if (result) return result;
   Name *declared = name_declare(&scope->names, name, where);
-  if (!declared) return NULL;
-  return declared->value = graph_value(scope->graph, onnx_scoped(reader, scope, name), where);
+  Value *value = graph_value(scope->graph, onnx_scoped(reader, scope, name), where);
+  if (declared) declared->value = value;
+  return value;
 }
 
 /* A Constant becomes a constant, not a node. As a function's output it is copied to the call's value. */
@@ -106,7 +108,9 @@ static void make_nodes(OnnxReader *reader, Draft *draft, const Onnx__NodeProto *
     return;
   }
   if (!contrib && !adapt_knows(draft)) {
-    unsupported_add(&reader->unsupported, draft->name, "the operator %.80s", draft->op);
+    const char *closest = op_closest(draft->op);
+    unsupported_add(&reader->unsupported, draft->name, "the operator %.80s%s%s%s", draft->op,
+                    closest ? " (did you mean " : "", closest ? closest : "", closest ? "?)" : "");
     return;
   }
   good &= read_attributes(reader, draft, proto);
@@ -158,19 +162,33 @@ static bool is_finite(const Attribute *attribute) {
   return true;
 }
 
+static void unknown_attribute(OnnxReader *reader, const Draft *draft, const OpInfo *op, const char *name) {
+  char known[512];
+  op_list_attributes(op, known, sizeof known);
+  unsupported_add(&reader->unsupported, draft->name, "the attribute `%.80s` of %s (it has %s)", name, op->name,
+                  *known ? known : "none");
+}
+
+static void unknown_word(OnnxReader *reader, const Draft *draft, const AttributeSpec *spec, const Attribute *given) {
+  char words[256];
+  op_list_words(spec, words, sizeof words);
+  unsupported_add(&reader->unsupported, draft->name, "`%s`=\"%.80s\" of %s (it may be %s)", given->name, given->s,
+                  draft->op, words);
+}
+
 static bool fit_attribute(OnnxReader *reader, const Draft *draft, const OpInfo *op, Attribute *attribute) {
   const AttributeSpec *spec = op_attribute(op, attribute_find(attribute->name));
   if (!spec) {
-    unsupported_add(&reader->unsupported, draft->name, "the attribute `%.80s` of %s", attribute->name, op->name);
+    unknown_attribute(reader, draft, op, attribute->name);
     return false;
   }
   if (!is_finite(attribute)) {
-    unsupported_add(&reader->unsupported, draft->name, "an infinite `%s` of %s", attribute->name, op->name);
+    unsupported_add(&reader->unsupported, draft->name, "an infinite or NaN `%s` of %s", attribute->name, op->name);
     return false;
   }
   if (spec->kind == ATTRIBUTE_TYPE && attribute->kind == ATTRIBUTE_INT) return name_type(reader, draft, attribute);
   if (spec->kind == ATTRIBUTE_WORD && attribute->kind == ATTRIBUTE_STRING && attribute_word(spec, attribute->s) < 0) {
-    unsupported_add(&reader->unsupported, draft->name, "`%s`=\"%.80s\" of %s", attribute->name, attribute->s, op->name);
+    unknown_word(reader, draft, spec, attribute);
     return false;
   }
   return true;
@@ -189,11 +207,13 @@ static void drop_undefined_types(Draft *draft, const OpInfo *op) {
 /* False, and reports it, for optional inputs and outputs of ONNX that the op's row does not have. */
 static bool fit_counts(OnnxReader *reader, const Draft *draft, const OpInfo *op) {
   if (op->max_inputs >= 0 && draft->n_inputs > op->max_inputs) {
-    unsupported_add(&reader->unsupported, draft->name, "input %d of %s", op->max_inputs, op->name);
+    unsupported_add(&reader->unsupported, draft->name, "input %d of %s (it has %d)", op->max_inputs, op->name,
+                    op->max_inputs);
     return false;
   }
   if (op->max_outputs >= 0 && draft->n_outputs > op->max_outputs) {
-    unsupported_add(&reader->unsupported, draft->name, "output %d of %s", op->max_outputs, op->name);
+    unsupported_add(&reader->unsupported, draft->name, "output %d of %s (it has %d)", op->max_outputs, op->name,
+                    op->max_outputs);
     return false;
   }
   return true;

@@ -119,7 +119,8 @@ const Sequence *onnx_sequence(const OnnxReader *reader, const Value *value);
 /* Makes the draft a node, checked against its op's row. NULL after an error, or if it is not supported. */
 Node *onnx_commit(OnnxReader *reader, Draft *draft);
 
-/* The opset of the default domain; -1 if it is not in the list. */
+/* The opset of the default domain; NO_OPSET if it is not in the list. */
+enum { NO_OPSET = -1 };
 int64_t onnx_opset(size_t n, Onnx__OperatorSetIdProto **opsets);
 bool onnx_default_domain(const char *domain);
 

@@ -36,7 +36,8 @@ static bool read_shape(OnnxReader *reader, const Onnx__TensorProto *proto, Const
   for (int axis = 0; axis < constant->rank; axis++) {
     int64_t length = constant->shape[axis] = proto->dims[axis];
     if (length < 0) {
-      error_at(constant->where, EXIT_INVALID, "axis %d of the tensor is %" PRId64 " long", axis, length);
+      error_at(constant->where, EXIT_INVALID, "axis %d of the tensor is %" PRId64 " long; expected 0 or more", axis,
+               length);
       return false;
     }
     empty |= length == 0;
@@ -93,7 +94,8 @@ static bool narrow(OnnxReader *reader, Constant *constant, const OnnxType *type,
   uint8_t *data = arena_array(reader->arena, constant->count, (size_t)type->bytes);
   for (size_t i = 0; i < constant->count; i++) {
     if (given[i] < least || given[i] > most) {
-      error_at(constant->where, EXIT_INVALID, "element %zu is %d; it is of type %s", i, given[i], type->name);
+      error_at(constant->where, EXIT_INVALID, "expected %s elements, %" PRId64 " to %" PRId64 "; element %zu is %d",
+               type->name, least, most, i, given[i]);
       return false;
     }
     memcpy(data + i * (size_t)type->bytes, &given[i], (size_t)type->bytes); /* little-endian, as the targets are */
@@ -107,7 +109,13 @@ static bool narrow_packed(OnnxReader *reader, Constant *constant, const OnnxType
   size_t bytes = packed_bytes(constant, type);
   if (!check_size(constant, proto->n_int32_data, bytes, "elements of `int32_data`")) return false;
   uint8_t *packed = arena_array(reader->arena, bytes, 1);
-  for (size_t i = 0; i < bytes; i++) packed[i] = (uint8_t)proto->int32_data[i];
+  for (size_t i = 0; i < bytes; i++) {
+    int32_t given = packed[i] = (uint8_t)proto->int32_data[i];
+    if (proto->int32_data[i] == given || proto->int32_data[i] == (int8_t)given) continue;
+    error_at(constant->where, EXIT_INVALID, "expected bytes of %s elements, -128 to 255; `int32_data` has %d at %zu",
+             type->name, proto->int32_data[i], i);
+    return false;
+  }
   unpack(reader, constant, type, packed);
   return true;
 }
@@ -117,7 +125,8 @@ static bool narrow_unsigned(OnnxReader *reader, Constant *constant, const uint64
   for (size_t i = 0; i < constant->count; i++) {
     data[i] = (uint32_t)given[i];
     if (data[i] == given[i]) continue;
-    error_at(constant->where, EXIT_INVALID, "element %zu is %" PRIu64 "; it is of type u32", i, given[i]);
+    error_at(constant->where, EXIT_INVALID, "expected u32 elements, 0 to %" PRIu32 "; element %zu is %" PRIu64,
+             UINT32_MAX, i, given[i]);
     return false;
   }
   constant->data = data;
@@ -175,7 +184,8 @@ static bool external_number(const Onnx__TensorProto *proto, const char *key, Loc
   size_t digits = strspn(text, "0123456789");
   *number = strtoull(text, &end, 10);
   if (digits > 0 && digits < 20 && !text[digits]) return true;
-  error_at(where, EXIT_INVALID, "expected a number as the external data's %s, found \"%.40s\"", key, text);
+  error_at(where, EXIT_INVALID, "expected a number of 1 to 19 digits as the external data's %s, found \"%.40s\"", key,
+           text);
   return false;
 }
 
@@ -190,15 +200,15 @@ static bool take_external(OnnxReader *reader, Constant *constant, const OnnxType
   uint64_t offset = 0, length;
   if (!external_number(proto, "offset", constant->where, &offset)) return false;
   if (offset > file.size) {
-    error_at(constant->where, EXIT_INVALID, "the data begins at byte %" PRIu64 " of \"%s\", which has %zu", offset,
-             short_name(reader->arena, name), file.size);
+    error_at(constant->where, EXIT_INVALID, "the data begins at byte %" PRIu64 " of \"%s\", which has %zu bytes",
+             offset, short_name(reader->arena, name), file.size);
     return false;
   }
   length = file.size - offset;
   if (!external_number(proto, "length", constant->where, &length)) return false;
   if (length > file.size - offset) {
     error_at(constant->where, EXIT_INVALID,
-             "%" PRIu64 " bytes of data from byte %" PRIu64 " of \"%s\" on, which has %zu", length, offset,
+             "the data is %" PRIu64 " bytes from byte %" PRIu64 " of \"%s\" on, which has %zu bytes", length, offset,
              short_name(reader->arena, name), file.size);
     return false;
   }
@@ -209,6 +219,10 @@ bool onnx_read_tensor(OnnxReader *reader, const Onnx__TensorProto *proto, const 
                       Constant *constant) {
   const OnnxType *type = onnx_type(proto->data_type);
   *constant = (Constant){.name = name, .where = where};
+  if (!proto->data_type) {
+    error_at(where, EXIT_INVALID, "the tensor has no element type");
+    return false;
+  }
   if (!type) {
     error_at(where, EXIT_UNSUPPORTED, "the tensor is of element type %d, which ONNX does not have", proto->data_type);
     return false;

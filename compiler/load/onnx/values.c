@@ -11,27 +11,37 @@ static Location place(const OnnxReader *reader, const char *name) {
   return (Location){.file = reader->file, .path = name, .byte = -1};
 }
 
+/* Of the index-th input, output or initializer: "input 2", or of a body "loop.body input 2". */
+static Location place_of(const OnnxReader *reader, const Scope *scope, const char *role, size_t index) {
+  const char *body = scope->graph == reader->graph ? "" : scope->graph->name;
+  return place(reader, arena_format(reader->arena, "%s%s%s %zu", body, *body ? " " : "", role, index));
+}
+
 const char *onnx_scoped(const OnnxReader *reader, const Scope *scope, const char *name) {
   return *scope->prefix ? arena_format(reader->arena, "%s%s", scope->prefix, name) : name;
 }
 
-static void declare_constant(OnnxReader *reader, Scope *scope, const Onnx__TensorProto *proto) {
+static void declare_constant(OnnxReader *reader, Scope *scope, const Onnx__TensorProto *proto, size_t index) {
   const char *name = onnx_text(proto->name);
-  Location where = place(reader, name);
+  Location where = place_of(reader, scope, "initializer", index), of_tensor = *name ? place(reader, name) : where;
   Constant *constant = ARENA_NEW(reader->arena, Constant);
-  bool good = onnx_read_tensor(reader, proto, onnx_scoped(reader, scope, name), where, constant);
+  bool good = onnx_read_tensor(reader, proto, onnx_scoped(reader, scope, name), of_tensor, constant);
   constant->is_weight = true;
   Name *declared = name_declare(&scope->names, name, where);
   if (declared && good) declared->constant = constant;
 }
 
 void onnx_declare_constants(OnnxReader *reader, Scope *scope, const Onnx__GraphProto *proto) {
-  for (size_t i = 0; i < proto->n_initializer; i++) declare_constant(reader, scope, proto->initializer[i]);
+  for (size_t i = 0; i < proto->n_initializer; i++) declare_constant(reader, scope, proto->initializer[i], i);
   for (size_t i = 0; i < proto->n_sparse_initializer; i++) {
     const Onnx__TensorProto *values = proto->sparse_initializer[i]->values;
     const char *name = values ? onnx_text(values->name) : "";
-    unsupported_add(&reader->unsupported, name, "a sparse initializer");
-    if (*name) name_declare(&scope->names, name, place(reader, name));
+    Location where = place_of(reader, scope, "sparse initializer", i);
+    unsupported_add(&reader->unsupported, *name ? name : where.path, "a sparse initializer");
+    if (*name)
+      name_declare(&scope->names, name, where);
+    else
+      scope->names.has_nameless = true;
   }
 }
 
@@ -60,7 +70,8 @@ static const Dim *read_axis(OnnxReader *reader, const Onnx__TensorShapeProto *sh
   case ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE:
     if (proto->dim_value >= 0) return dim_const(reader->graph->dims, proto->dim_value);
     if (proto->dim_value == -1) break; /* some exporters write -1 for an unknown axis */
-    error_at(place(reader, input), EXIT_INVALID, "axis %d is %" PRId64 " long", axis, proto->dim_value);
+    error_at(place(reader, input), EXIT_INVALID, "axis %d is %" PRId64 " long; expected 0 or more, or a name", axis,
+             proto->dim_value);
     return NULL;
   case ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM:
     if (*onnx_text(proto->dim_param)) return named_dim(reader, proto->dim_param, &open);
@@ -92,9 +103,13 @@ static DType read_dtype_of(OnnxReader *reader, const Onnx__ValueInfoProto *proto
     return RNNCC_NONE;
   }
   bool is_tensor = proto->type && proto->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
-  const OnnxType *type = is_tensor ? onnx_type(proto->type->tensor_type->elem_type) : NULL;
-  if (!type)
+  int code = is_tensor ? proto->type->tensor_type->elem_type : 0;
+  const OnnxType *type = onnx_type(code);
+  if (!type && !code)
     error_at(place(reader, name), EXIT_INVALID, "the %s has no element type", role);
+  else if (!type)
+    error_at(place(reader, name), EXIT_UNSUPPORTED, "the %s is of element type %d, which ONNX does not have", role,
+             code);
   else if (type->dtype == RNNCC_NONE)
     unsupported_add(&reader->unsupported, name, "the element type %s of a graph's %s", type->name, role);
   return type ? type->dtype : RNNCC_NONE;
@@ -132,10 +147,10 @@ static void read_input_type(OnnxReader *reader, const Onnx__ValueInfoProto *prot
   if (value->refused) value->rank = -1;
 }
 
-static void declare_input(OnnxReader *reader, Scope *scope, const Onnx__ValueInfoProto *proto) {
+static void declare_input(OnnxReader *reader, Scope *scope, const Onnx__ValueInfoProto *proto, Location where) {
   const char *name = onnx_text(proto->name);
   const FreezeSetting *frozen = settings_frozen(reader->settings, name);
-  Name *declared = name_declare(&scope->names, name, place(reader, name));
+  Name *declared = name_declare(&scope->names, name, where);
   if (!declared) return;
   Value *value = graph_value(scope->graph, name, place(reader, name));
   declared->value = value;
@@ -148,12 +163,12 @@ static void declare_input(OnnxReader *reader, Scope *scope, const Onnx__ValueInf
 }
 
 /* A body's inputs get their types from the node that it belongs to. */
-static void declare_body_input(OnnxReader *reader, Scope *scope, const char *name) {
-  Name *declared = name_declare(&scope->names, name, place(reader, name));
-  if (!declared) return;
-  declared->value = graph_value(scope->graph, onnx_scoped(reader, scope, name), place(reader, name));
-  declared->value->is_input = true;
-  scope->graph->inputs[scope->graph->n_inputs++] = declared->value;
+static void declare_body_input(OnnxReader *reader, Scope *scope, const char *name, Location where) {
+  Name *declared = name_declare(&scope->names, name, where);
+  Value *value = graph_value(scope->graph, onnx_scoped(reader, scope, name), where);
+  if (declared) declared->value = value;
+  value->is_input = true;
+  scope->graph->inputs[scope->graph->n_inputs++] = value;
 }
 
 /* An initializer is an input's default. A module cannot override it, so the input is a constant. */
@@ -162,37 +177,28 @@ void onnx_declare_inputs(OnnxReader *reader, Scope *scope, const Onnx__GraphProt
   for (size_t i = 0; i < proto->n_input; i++) {
     const char *name = onnx_text(proto->input[i]->name);
     const Name *known = *name ? name_find(&scope->names, name) : NULL;
+    Location where = place_of(reader, scope, "input", i);
     if (known && !known->value) continue;
     if (scope->graph == reader->graph)
-      declare_input(reader, scope, proto->input[i]);
+      declare_input(reader, scope, proto->input[i], where);
     else
-      declare_body_input(reader, scope, name);
+      declare_body_input(reader, scope, name, where);
   }
 }
 
 const Constant onnx_absent = {.name = ""};
 
-static Name *find(const Scope *scope, const char *name) {
-  Name *found = NULL;
-  for (; scope && !found; scope = scope->outer) found = name_find(&scope->names, name);
-  return found;
-}
-
 bool onnx_value(OnnxReader *reader, Scope *scope, const char *name, Location where, Value **value) {
   *value = NULL;
   if (*name == 0) return true;
-  Name *found = find(scope, name);
-  if (!found) {
-    error_at(where, EXIT_INVALID, "nothing produces the tensor \"%s\"%s", short_name(reader->arena, name),
-             name_hint(&scope->names, name));
-    return false;
-  }
+  Name *found = name_resolve(&scope->names, name, where);
+  if (!found) return false;
   if (found->constant == &onnx_absent) return true;
   if (!found->value && found->constant && found->constant->dtype == RNNCC_NONE)
     unsupported_add(&reader->unsupported, name, "the element type %s of a constant", found->constant->dtype_name);
   else if (!found->value && found->constant)
     found->value = constant_value(scope->graph, found->constant);
-  if (!found->value) found->constant = NULL; /* reports its error once */
+  if (!found->value) found->constant = NULL; /* its error is told */
   return (*value = found->value) != NULL;
 }
 
@@ -209,17 +215,23 @@ bool onnx_read_outputs(OnnxReader *reader, Scope *scope, const Onnx__GraphProto 
   for (size_t i = 0; i < proto->n_output; i++) {
     const char *name = onnx_text(proto->output[i]->name);
     if (of_model && kind_of(proto->output[i]->type)) read_dtype_of(reader, proto->output[i], "output");
-    Value *value;
-    if (!onnx_value(reader, scope, name, place(reader, name), &value)) {
+    Location where = place_of(reader, scope, "output", i);
+    Value *value = NULL;
+    if (!*name) error_at(where, EXIT_INVALID, "the name is empty");
+    if (!*name || !onnx_value(reader, scope, name, where, &value)) {
       good = false;
       continue;
     }
     if (!of_model && onnx_sequence(reader, value))
       unsupported_add(&reader->unsupported, name, "a sequence as a body's output");
-    if (value && of_model && listed(graph, value))
-      error_at(place(reader, name), EXIT_INVALID, "the output \"%s\" is listed twice", short_name(reader->arena, name));
-    else if (value)
+    if (!value) {
+      error_at(where, EXIT_INVALID, "the result is an input that the function's call leaves out");
+      good = false;
+    } else if (of_model && listed(graph, value)) {
+      error_at(where, EXIT_INVALID, "the output \"%s\" is listed twice", short_name(reader->arena, name));
+    } else {
       graph->outputs[graph->n_outputs++] = value;
+    }
   }
   return good;
 }

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "load/onnx/foreign.h"
+#include "onnx.pb-c.h"
 #include "support/utf8.h"
 
 enum {
@@ -16,12 +18,14 @@ enum WireType { WIRE_VARINT = 0, WIRE_8_BYTES = 1, WIRE_LENGTH = 2, WIRE_4_BYTES
 typedef struct Walk {
   const char *file;
   const uint8_t *bytes;
-  size_t position;
+  size_t size, position;
   int depth, fields;
 } Walk;
 
 static _Noreturn void refuse(const Walk *walk, const char *what) {
   Location where = {.file = walk->file, .byte = (long long)walk->position};
+  const char *kind = foreign_kind((FileBytes){.data = walk->bytes, .size = walk->size});
+  if (kind) fatal_at(LOCATION_FILE(walk->file), EXIT_INVALID, "expected an ONNX model, found %s", kind);
   fatal_at(where, EXIT_INVALID, "this is no ONNX model: %s", what);
 }
 
@@ -85,20 +89,44 @@ static void check_text(Walk *walk, size_t end) {
   }
 }
 
+/* Numbers one behind the other. */
+static void check_packed(Walk *walk, size_t end, enum WireType of_each) {
+  size_t bytes = of_each == WIRE_8_BYTES ? 8 : 4;
+  if (of_each != WIRE_VARINT && (end - walk->position) % bytes != 0) refuse(walk, "a list of numbers is cut off");
+  while (of_each == WIRE_VARINT && walk->position < end) read_varint(walk, end);
+}
+
 static void walk_message(Walk *walk, size_t end, const ProtobufCMessageDescriptor *kind);
 
-static void walk_length(Walk *walk, size_t end, const ProtobufCFieldDescriptor *field) {
+/* What a field of that many bytes holds; `newer`: the kind of message of a field that the description does not have. */
+static void walk_within(Walk *walk, size_t end, const ProtobufCFieldDescriptor *field,
+                        const ProtobufCMessageDescriptor *newer) {
+  if (!field) {
+    if (newer) walk_message(walk, end, newer);
+  } else if (field->type == PROTOBUF_C_TYPE_MESSAGE) {
+    walk_message(walk, end, field->descriptor);
+  } else if (field->type == PROTOBUF_C_TYPE_STRING) {
+    check_text(walk, end);
+  } else if (field->type != PROTOBUF_C_TYPE_BYTES) {
+    check_packed(walk, end, wire_type_of(field));
+  }
+}
+
+static void walk_length(Walk *walk, size_t end, const ProtobufCFieldDescriptor *field,
+                        const ProtobufCMessageDescriptor *newer) {
   uint64_t length = read_varint(walk, end);
   size_t start = walk->position;
   skip(walk, end, length);
   size_t field_end = walk->position;
-  if (!field || field->type == PROTOBUF_C_TYPE_BYTES) return;
   walk->position = start;
-  if (field->type == PROTOBUF_C_TYPE_MESSAGE)
-    walk_message(walk, field_end, field->descriptor);
-  else if (field->type == PROTOBUF_C_TYPE_STRING)
-    check_text(walk, field_end);
+  walk_within(walk, field_end, field, newer);
   walk->position = field_end;
+}
+
+/* Of the fields that the description does not have, the one that holds messages. */
+static const ProtobufCMessageDescriptor *newer_kind(const ProtobufCMessageDescriptor *kind, uint64_t number) {
+  bool is_default = kind == &onnx__function_proto__descriptor && number == WIRE_ATTRIBUTE_DEFAULTS;
+  return is_default ? &onnx__attribute_proto__descriptor : NULL;
 }
 
 static void walk_field(Walk *walk, size_t end, const ProtobufCMessageDescriptor *kind) {
@@ -123,7 +151,7 @@ static void walk_field(Walk *walk, size_t end, const ProtobufCMessageDescriptor 
     skip(walk, end, 4);
     return;
   case WIRE_LENGTH:
-    walk_length(walk, end, field);
+    walk_length(walk, end, field, newer_kind(kind, number));
     return;
   }
   refuse(walk, "a field is of an unknown encoding");
@@ -140,7 +168,7 @@ static void *allocate(void *arena, size_t bytes) { return arena_alloc(arena, byt
 static void keep(void *arena, void *memory) { (void)arena, (void)memory; }
 
 ProtobufCMessage *wire_read(Arena *arena, const char *file, FileBytes bytes, const ProtobufCMessageDescriptor *kind) {
-  Walk walk = {.file = file, .bytes = bytes.data};
+  Walk walk = {.file = file, .bytes = bytes.data, .size = bytes.size};
   ProtobufCAllocator allocator = {.alloc = allocate, .free = keep, .allocator_data = arena};
   walk_message(&walk, bytes.size, kind);
   ProtobufCMessage *message = protobuf_c_message_unpack(kind, &allocator, bytes.size, bytes.data);

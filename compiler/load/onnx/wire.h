@@ -14,6 +14,9 @@
  * nested too deep. */
 ProtobufCMessage *wire_read(Arena *arena, const char *file, FileBytes bytes, const ProtobufCMessageDescriptor *kind);
 
+/* FunctionProto.attribute_proto: attributes that stand for what a call leaves out. */
+enum { WIRE_ATTRIBUTE_DEFAULTS = 11 };
+
 /* Fields newer than Debian's description, which protobuf-c keeps raw: the next field of bytes with that number from
  * *index on; moves *index past it. False if there is none. */
 bool wire_newer_field(const ProtobufCMessage *message, unsigned number, unsigned *index, FileBytes *bytes);
