@@ -18,7 +18,6 @@ TABLE = {
     "runtime/(shared_pool|turns|pool)": ["runtime_shared_pool"],
     "runtime/(steer|pool)": ["runtime_steer"],
     "runtime/fork_guard": ["runtime_fork"],
-    "runtime/(repack|weights)": ["runtime_weights"],
     "runtime/(team|tree|epoch|ring|pool)": ["runtime_team", "runtime_tree_tsan", "runtime_pool_tsan"],
     "runtime/": ["runtime_run", "runtime_model", "runtime_fork", "runtime_load", "runtime_topology"],
     "compiler/kernels/(gemm|recurrent)/": ["kernel_sizes"],
