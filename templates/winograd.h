@@ -10,8 +10,8 @@
  *   extent 8   0 1 -1 2 -2 1/2 -1/2 infinity    F(6,3) F(2,7)
  *   extent 1   the input itself                 F(1,1)
  *
- * The input's transform depends on the points alone. The taps' transform is computed by the compiler, in
- * kernels/conv/winograd_weights.c, and has the factors that would be fractions here.
+ * The input's transform depends on the points alone. The taps' transform, winograd_taps.h, has the factors that would
+ * be fractions here.
  *
  * `extent` and `tile` must be constants once inlined.
  */

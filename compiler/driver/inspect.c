@@ -145,6 +145,8 @@ void inspect_module(const Options *options, Program *program) {
                                                 : NULL;
   if (several) printf(", %lld for all %s", (long long)program->weights_file->bytes, several);
   putchar('\n');
+  if (graph->mutables)
+    printf("%-8s %lld bytes in a model, twice where they are set\n", "", (long long)mutable_bytes(program));
   if (program->n_weights) printf("%-8s %s\n", "types", weights_by_type(program));
   printf("%-8s %lld bytes a context\n", "arena", (long long)program->arena_bytes);
   print_calls(program);

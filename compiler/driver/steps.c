@@ -54,6 +54,24 @@ static void step_add_derivation(Compilation *c, Branch *b) {
   b->derivation = added;
 }
 
+/* Which weights need one is known only then: the rest of the steps is for those that compute something. */
+static void step_drop_derivations(Compilation *c) {
+  int kept = 0;
+  for (int i = 0; i < c->n_branches; i++) {
+    Branch *b = &c->branches[i];
+    if (!b->derivation) continue;
+    if (b->derivation->graph->n_outputs) {
+      Branch *to = &c->branches[c->n_branches + kept++];
+      *to = *b->derivation;
+      b->derivation = to;
+    } else {
+      b->derivation = NULL;
+      b->graph->mutables->derivation = NULL;
+    }
+  }
+  c->n_derivations = kept;
+}
+
 static void step_lower(Compilation *c, Branch *b) {
   (void)c;
   b->program = lower(b->graph);

@@ -40,24 +40,12 @@ static void emit_copies(Text *out, const MutableWeights *m) {
   text_add(out, "};\n");
 }
 
-static void note_reads(Item *item, Block *block, void *context) {
-  (void)block;
-  for (int a = 0; a < item->n_accesses; a++) {
-    const Value *root = value_root(item->accesses[a].value);
-    if (root->storage == STORAGE_BLOCK) ((bool *)context)[root->slot] = true;
-  }
-}
-
 static void emit_kept(Text *out, const Program *program) {
   const MutableWeights *m = program->graph->mutables;
-  Arena *scratch = arena_new();
-  bool *is_read = ARENA_ARRAY(scratch, bool, mutable_blocks(m));
-  each_item(program, note_reads, is_read);
+  const bool *kept = kept_weights(program);
   text_add(out, "\nstatic const unsigned char kept[] = {");
-  for (int i = 0; i < m->n_weights; i++)
-    text_add(out, "%s%d,", i % 32 ? " " : "\n  ", weight_is_kept(scratch, m, i, is_read[i]));
+  for (int i = 0; i < m->n_weights; i++) text_add(out, "%s%d,", i % 32 ? " " : "\n  ", kept[i]);
   text_add(out, "\n};\n");
-  arena_free(scratch);
 }
 
 static void emit_parts_of(Text *out, const char *name, Value *const *values, int count, const int *parts) {

@@ -2,6 +2,7 @@
 #include "ir/mutable.h"
 
 #include "ir/tensor.h"
+#include "support/list.h"
 
 int mutable_blocks(const MutableWeights *m) { return m->n_weights + m->n_derived + m->n_packed; }
 
@@ -59,6 +60,38 @@ const void *made_up_numbers(Arena *arena, const Value *value, int64_t salt) {
   for (int64_t i = 0; i < count; i++)
     tensor_set(tensor, i, 0.5 + 0.25 * ((double)((i + salt * 7919) % 65521) + 0.5) / 65521);
   return tensor->data;
+}
+
+/* ---- what a derivation computes ---- */
+
+static Value *constant_of_block(Graph *graph, const Value *computed, int block) {
+  Value *constant = ARENA_NEW(graph->arena, Value);
+  *constant = *computed;
+  constant->id = -1;
+  constant->producer = NULL;
+  constant->block = block;
+  constant->data = made_up_numbers(graph->arena, constant, block);
+  return constant;
+}
+
+Value *derived_constant(Graph *graph, Value *computed) {
+  MutableWeights *m = graph->mutables;
+  Value *constant = constant_of_block(graph, computed, m->n_weights + m->n_derived + 1);
+  *LIST_ADD(graph->arena, m->derived, m->n_derived, m->derived_capacity) = constant;
+  *LIST_APPEND(graph->arena, m->derivation->outputs, m->derivation->n_outputs) = computed;
+  return constant;
+}
+
+Value *derived_instead(Graph *graph, const Value *constant, Value *computed) {
+  MutableWeights *m = graph->mutables;
+  int i = constant->block - 1 - m->n_weights;
+  m->derivation->outputs[i] = computed;
+  return m->derived[i] = constant_of_block(graph, computed, constant->block);
+}
+
+Value *derivation_value(const MutableWeights *m, const Value *constant) {
+  int block = constant->block - 1;
+  return block < m->n_weights ? m->derivation->inputs[block] : m->derivation->outputs[block - m->n_weights];
 }
 
 /* ---- parts of a derivation ---- */

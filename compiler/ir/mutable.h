@@ -5,8 +5,9 @@
  * A model of the module keeps blocks of memory, in this order:
  *
  *   weights   as the model file has them; the program sets these
- *   derived   what nodes compute of weights alone, such as a batch normalisation's scale times a convolution's weights;
- *             such nodes are a graph of their own, the derivation, which becomes a schedule of its own
+ *   derived   what nodes compute of weights alone, such as a batch normalisation's scale times a convolution's weights,
+ *             or the points of Winograd's algorithm; such nodes are a graph of their own, the derivation, which becomes
+ *             a schedule of its own
  *   packed    weights and derived values in the layout that a kernel reads: copies of their elements
  *
  * So each fact has one place. What passes compute of weights stands in the derivation as nodes. How a family packs, its
@@ -45,7 +46,7 @@ typedef struct FixedWeight {
 struct MutableWeights {
   int n_weights, weight_capacity;
   MutableWeight *weights;
-  Graph *derivation; /* its inputs are the weights, in order, its outputs the derived values; NULL: none are */
+  Graph *derivation; /* its inputs are the weights, in order, its outputs the derived values; NULL: there are none */
   int n_derived, derived_capacity;
   Value **derived; /* constants of the network */
   int n_packed, packed_capacity;
@@ -75,6 +76,13 @@ int *derivation_parts(Arena *arena, const Graph *derivation, int *count);
 /* Bytes of a block. */
 int64_t mutable_block_bytes(const MutableWeights *mutables, int block);
 int mutable_blocks(const MutableWeights *mutables);
+
+/* A constant of the network for a value that its derivation computes; it has no id yet. */
+Value *derived_constant(Graph *graph, Value *computed);
+/* The same in place of a derived constant that nothing reads any more. */
+Value *derived_instead(Graph *graph, const Value *constant, Value *computed);
+/* What the derivation reads, or computes, for a weight or derived constant of the network. */
+Value *derivation_value(const MutableWeights *mutables, const Value *constant);
 
 /* Numbers that stand for those of a weight that can change: none is whole, and of another salt all are others. */
 const void *made_up_numbers(Arena *arena, const Value *value, int64_t salt);

@@ -21,6 +21,7 @@ typedef enum OpKind {
   OP_ReducedChain,    /* kernels/reduce/reduce.h */
   OP_LayoutTransform, /* layout/layout.h */
   OP_Draw,            /* expand/draw.h */
+  OP_WinogradWeights, /* kernels/conv/winograd_transform.h */
   N_OPS,
 } OpKind;
 

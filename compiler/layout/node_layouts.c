@@ -19,9 +19,10 @@ int layout_block(const Graph *graph, const Value *value, Layout layout) {
 
 /* ---- inputs and outputs ---- */
 
-/* Broadcast along channels: read without a transform. */
+/* Weights; and what is broadcast along channels, which is read without a transform. */
 static bool reads_row_major(const Node *node, int input) {
   const Value *value = node->inputs[input];
+  if (node->op->layout == LAYOUT_TOLERANT && input > 0 && input < node->op->max_inputs) return true;
   return node->op->layout == LAYOUT_OBLIVIOUS && dim_value(value->shape[1]) == 1 &&
          dim_value(node->outputs[0]->shape[1]) != 1;
 }

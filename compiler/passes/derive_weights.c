@@ -8,7 +8,6 @@
 #include "ir/mutable.h"
 #include "ir/op.h"
 #include "passes.h"
-#include "support/list.h"
 
 /* A result above this must not be larger than what it is of. */
 enum { SMALL_BYTES = 1 << 16 };
@@ -141,22 +140,10 @@ static void move_nodes(Split *split) {
 
 /* ---- the network ---- */
 
-static Value *derived_constant(Split *split, Value *value) {
-  Graph *graph = split->graph;
-  MutableWeights *m = graph->mutables;
-  Value *constant = copy_of(graph, value);
-  constant->producer = NULL;
-  constant->block = m->n_weights + m->n_derived + 1;
-  constant->data = made_up_numbers(graph->arena, constant, constant->block);
-  *LIST_ADD(graph->arena, m->derived, m->n_derived, m->derived_capacity) = constant;
-  *LIST_APPEND(graph->arena, split->derivation->outputs, split->derivation->n_outputs) = value;
-  return constant;
-}
-
 /* What a node of the network reads in place of a value of the derivation. */
 static Value *read_here(Split *split, Value *value) {
   if (kind_of(split, value) != OF_WEIGHTS || !value->producer) return value;
-  if (!split->stand_ins[value->id]) split->stand_ins[value->id] = derived_constant(split, value);
+  if (!split->stand_ins[value->id]) split->stand_ins[value->id] = derived_constant(split->graph, value);
   return split->stand_ins[value->id];
 }
 
@@ -182,13 +169,12 @@ static void make_weights_constant(Graph *graph) {
 void derive_weights(Graph *graph) {
   MutableWeights *m = graph->mutables;
   if (!m) return;
-  Split split = {.graph = graph, .derivation = derivation_of(graph)};
+  m->derivation = derivation_of(graph);
+  Split split = {.graph = graph, .derivation = m->derivation};
   mark(&split);
   move_nodes(&split);
   read_derived(&split);
   make_weights_constant(graph);
   graph_renumber(graph);
-  if (!m->n_derived) return;
-  m->derivation = split.derivation;
   graph_remove_dead(m->derivation);
 }

@@ -51,3 +51,33 @@ void place_weights(Program *program) {
     if (initial->storage == STORAGE_NONE) place(program, initial);
   }
 }
+
+/* ---- weights that can change ---- */
+
+static void note_reads(Item *item, Block *block, void *context) {
+  (void)block;
+  for (int a = 0; a < item->n_accesses; a++) {
+    const Value *root = value_root(item->accesses[a].value);
+    if (root->storage == STORAGE_BLOCK) ((bool *)context)[root->slot] = true;
+  }
+}
+
+const bool *kept_weights(const Program *program) {
+  const MutableWeights *m = program->graph->mutables;
+  Arena *scratch = arena_new();
+  bool *is_read = ARENA_ARRAY(scratch, bool, mutable_blocks(m)),
+       *kept = ARENA_ARRAY(program->arena, bool, m->n_weights);
+  each_item(program, note_reads, is_read);
+  for (int i = 0; i < m->n_weights; i++) kept[i] = weight_is_kept(scratch, m, i, is_read[i]);
+  arena_free(scratch);
+  return kept;
+}
+
+int64_t mutable_bytes(const Program *program) {
+  const MutableWeights *m = program->graph->mutables;
+  const bool *kept = kept_weights(program);
+  int64_t bytes = 0;
+  for (int i = 0; i < mutable_blocks(m); i++)
+    if (i >= m->n_weights || kept[i]) bytes += mutable_block_bytes(m, i);
+  return bytes;
+}

@@ -230,6 +230,11 @@ void join_weights(Program *const *programs, int count);
 /* needs: place_weights. "60000 bytes of f32, 128 of i64", without what is between constants; "" if there are none. */
 const char *weights_by_type(const Program *program);
 
+/* needs: place_weights, of a program whose weights can change. By weight: does a model keep it besides what is packed
+ * of it? And the bytes of all that a model keeps. */
+const bool *kept_weights(const Program *program);
+int64_t mutable_bytes(const Program *program);
+
 /* Of the file, in hexadecimal digits. */
 const char *weights_sha256(const Program *program);
 

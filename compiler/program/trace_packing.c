@@ -45,9 +45,17 @@ typedef struct Trace {
 
 /* ---- what the node reads ---- */
 
+/* Has the derivation made it as the kernel reads it? */
+static bool is_packed_already(const Node *node, const Value *value) {
+  for (int i = 0; i < node->n_packed; i++)
+    if (node->packed[i] == value) return true;
+  return false;
+}
+
 static void visit_inputs(const Node *node, void (*visit)(Value *value, void *context), void *context) {
   for (int i = 0; i < node->n_inputs; i++)
-    if (node->inputs[i] && node->inputs[i]->block) visit(node->inputs[i], context);
+    if (node->inputs[i] && node->inputs[i]->block && !is_packed_already(node, node->inputs[i]))
+      visit(node->inputs[i], context);
   for (int p = 0; p < node->n_prologue; p++) visit_inputs(node->prologue[p], visit, context);
 }
 
@@ -151,16 +159,10 @@ static void try_packing(Trace *trace, NumberOf *number_of, int64_t place, int pa
   arena_free(arena);
 }
 
-static bool is_listed(const Trace *trace, const Value *packed) {
-  for (int i = 0; i < trace->n_sources; i++)
-    if (trace->sources[i] == packed) return true;
-  return false;
-}
-
 /* Of what the family packed; one that it takes as it is, or leaves out, has none. */
 static const Value *packed_value(const Trace *trace, int i) {
   const Value *value = trace->node->packed[i];
-  return value && value->data && !is_listed(trace, value) ? value : NULL;
+  return value && value->data && !value->block ? value : NULL;
 }
 
 static void read_without(Trace *trace, int64_t place, int part) {

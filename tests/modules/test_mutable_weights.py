@@ -44,13 +44,12 @@ def written(model, folder):
 
 
 def check(compile, tmp_path, model, feeds, bound, *options):
-    """bound: of the difference to constant weights, in parts of the largest result. Weights that can change do without
-    Winograd's algorithm, so constant ones do here, too."""
+    """bound: of the difference to constant weights, in parts of the largest result."""
     other = changed(model)
     first, second = written(model, tmp_path / "first"), written(other, tmp_path / "second")
     with package.load(compile(first, MUTABLE, *options), threads=2, share_all=True) as ours, \
             package.load(compile(second, MUTABLE, *options), threads=1) as compiled, \
-            package.load(compile(second, "--no-winograd", *options), threads=1) as constant:
+            package.load(compile(second, *options), threads=1) as constant:
         assert len(ours.weights) > 0
         ours.weights.update({name: other.arrays[name] for name in ours.weights})
         for name in ours.weights:
@@ -79,7 +78,8 @@ def test_stacks_of_recurrent_layers(compile, tmp_path, seed):
 
 @pytest.mark.parametrize("seed", some(range(60), 5))
 def test_convolutions(compile, tmp_path, seed):
-    """Direct, depthwise and plain; of integers, so that sums are exact in any order."""
+    """Direct, depthwise and plain; of integers, so that sums are exact in any order. test_mutable_winograd.py has Winograd's
+    algorithm."""
     model, feeds = random_convolution(numpy.random.default_rng(seed))
     check(compile, tmp_path, model, feeds, 1e-6)
 

@@ -143,6 +143,9 @@ struct ConvAlgorithm {
   /* The kernel of a node with its schedule; and one that runs before it: NULL, or may return NULL, for none. */
   KernelSpec *(*spec)(const Graph *graph, const Node *node);
   KernelSpec *(*before)(const Graph *graph, const Node *node);
+  /* Of weights that are not known: adds the nodes that make of them what the kernel reads. `alone`: no other node reads
+   * the weights. NULL: it reads them as they are, or `pack` only moves their elements. */
+  void (*transform)(Graph *graph, Node *node, bool alone);
   /* As in KernelFamily. scratch may be NULL. */
   void (*scratch)(Graph *graph, Node *node);
   void (*pack)(Graph *graph, Node *node);

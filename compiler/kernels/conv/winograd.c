@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Winograd's algorithm (templates/conv_winograd.c) for convolutions of stride 1 with constant weights and a window that
- * winograd_plan.c has a form for; one call for each group. Weights are transformed at compile time.
+ * Winograd's algorithm (templates/conv_winograd.c) for convolutions of stride 1 with a window that winograd_plan.c has
+ * a form for; one call for each group. Weights are transformed at compile time; those that a program can set, when it
+ * sets them; and those that the network computes, or trains, by a node in each run.
  */
+#include "ir/mutable.h"
 #include "kernels/conv/convolution.h"
 #include "kernels/conv/winograd_plan.h"
+#include "kernels/conv/winograd_transform.h"
 #include "kernels/conv/winograd_weights.h"
 #include "kernels/elementwise/elementwise.h"
 #include "layout/blocked.h"
@@ -19,11 +22,12 @@ struct WinogradSchedule {
   ConvSchedule base;
   WinogradLayer layer;
   WinogradPlan plan;
-  const WinogradSchedule *few; /* runs the node in its place where there are few pixels; NULL: never */
-  int64_t few_pixels;          /* of all images, at most */
+  WinogradSchedule *few; /* runs the node in its place where there are few pixels; NULL: never */
+  int64_t few_pixels;    /* of all images, at most */
+  Value *transformed;    /* the weights as the kernel reads them, which a node makes; NULL: the compiler does */
 };
 
-static const WinogradSchedule *schedule_of(const Node *node) { return (const WinogradSchedule *)node->schedule; }
+static WinogradSchedule *schedule_of(const Node *node) { return (WinogradSchedule *)node->schedule; }
 
 /* The template needs an element of the input in every window. */
 static bool fits_pad(const Dim *pad, int64_t kernel) {
@@ -38,9 +42,8 @@ static bool fits_axis(const ConvAxis *axis) {
 static bool runs_blocked(const Graph *graph, const Convolution *conv) {
   int lanes = graph->config->target->lanes;
   bool whole = conv->groups == 1 || (conv->channels % lanes == 0 && conv->kernels % lanes == 0);
-  return !graph->config->no_winograd && whole && conv->channels >= lanes && conv->weights->data &&
-         !conv->weights->block && fits_axis(&conv->h) && fits_axis(&conv->w) &&
-         winograd_has_window(conv->h.kernel, conv->w.kernel);
+  return !graph->config->no_winograd && whole && conv->channels >= lanes && fits_axis(&conv->h) &&
+         fits_axis(&conv->w) && winograd_has_window(conv->h.kernel, conv->w.kernel);
 }
 
 /* "winograd4x4_3x3_oc2t13b25_groups", then the differences between layers of one plan. */
@@ -78,7 +81,8 @@ static WinogradLayer layer_at(const Convolution *conv, int step) {
                          .channels = conv->channels,
                          .kernels = conv->kernels,
                          .taps_h = (int)conv->h.kernel,
-                         .taps_w = (int)conv->w.kernel};
+                         .taps_w = (int)conv->w.kernel,
+                         .transforms_weights = !conv->weights->data};
 }
 
 static WinogradLayer layer_of(const Convolution *conv) { return layer_at(conv, STEPS); }
@@ -139,11 +143,12 @@ static Knobs with_parts_at(Graph *graph, const Convolution *conv, int step, cons
   return best;
 }
 
-/* Sets the schedule of few pixels, if the dims allow that there are few. */
+/* Sets the schedule of few pixels, if the dims allow that there are few. Weights that each run transforms are not
+ * transformed twice. */
 static void set_few(Graph *graph, WinogradSchedule *schedule, const Convolution *conv, const Knobs *knobs) {
   const Config *config = graph->config;
   if (pixels_at(conv, STEPS - 1) == pixels_at(conv, STEPS)) return;
-  if (is_plane_constant(conv) || config->edge || config->conv_schedule) return;
+  if (is_plane_constant(conv) || config->edge || config->conv_schedule || !conv->weights->data) return;
   Knobs few = best_at(graph, conv, 0);
   int step = 0;
   if (seconds_at(graph, conv, 0, knobs) < WORTH_WEIGHTS * seconds_at(graph, conv, 0, &few)) return;
@@ -186,6 +191,12 @@ static WinogradWeights weights_of(const Graph *graph, const WinogradSchedule *sc
                            .kernels = schedule->layer.kernels};
 }
 
+static void pack_transformed(Graph *graph, Node *node) {
+  const WinogradSchedule *schedule = schedule_of(node);
+  graph_pack(graph, node, schedule->transformed);
+  if (schedule->few) graph_pack(graph, node, schedule->few->transformed);
+}
+
 static void pack_for(Graph *graph, Node *node, const WinogradSchedule *schedule) {
   const Convolution *conv = &schedule->base.conv;
   WinogradWeights weights = weights_of(graph, schedule);
@@ -200,8 +211,38 @@ static void pack_for(Graph *graph, Node *node, const WinogradSchedule *schedule)
 
 static void pack(Graph *graph, Node *node) {
   const WinogradSchedule *schedule = schedule_of(node);
+  if (schedule->transformed) {
+    if (!node->n_packed) pack_transformed(graph, node);
+    return;
+  }
   pack_for(graph, node, schedule);
   if (schedule->few) pack_for(graph, node, schedule->few);
+}
+
+/* The derivation makes a constant, in place of the weights where nothing else reads what it computed of them. `w`: what
+ * it has for the weights. */
+static void derive(Graph *graph, WinogradSchedule *schedule, Value *w, bool instead) {
+  const Convolution *conv = &schedule->base.conv;
+  WinogradWeights weights = weights_of(graph, schedule);
+  Value *made = winograd_transform(graph->mutables->derivation, w, &weights, conv->groups);
+  schedule->transformed = instead ? derived_instead(graph, conv->weights, made) : derived_constant(graph, made);
+}
+
+/* Afterwards the node reads the transformed weights in place of those that it has. */
+static void transform(Graph *graph, Node *node, bool alone) {
+  WinogradSchedule *schedule = schedule_of(node);
+  const Convolution *conv = &schedule->base.conv;
+  if (conv->weights->block) {
+    const MutableWeights *mutables = graph->mutables;
+    Value *w = derivation_value(mutables, conv->weights);
+    derive(graph, schedule, w, alone && conv->weights->block > mutables->n_weights);
+    if (schedule->few) derive(graph, schedule->few, w, false);
+  } else {
+    WinogradWeights weights = weights_of(graph, schedule);
+    schedule->transformed = winograd_transform(graph, node->inputs[1], &weights, conv->groups);
+  }
+  node->inputs[1] = schedule->transformed;
+  pack_transformed(graph, node);
 }
 
 /* Every pooling window must be inside one tile. */
@@ -362,6 +403,7 @@ const ConvAlgorithm convolution_winograd = {.kind = {"winograd", winograd_knobs}
                                             .fit = fit,
                                             .make = make,
                                             .spec = spec_of,
+                                            .transform = transform,
                                             .scratch = scratch,
                                             .pack = pack,
                                             .pools = pools,

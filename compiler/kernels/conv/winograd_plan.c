@@ -21,6 +21,7 @@ static const double USABLE = 0.7;       /* share of a cache that data may fill a
 static const double SPILLED = 1.2; /* so many more loads by llvm-mca, where a part of many tiles fills 16 registers */
 static const double PAIR_CYCLES = 1.3;            /* of integers: of a product and an addition, of a multiply-add's */
 static const double WEIGHT_CYCLES = 1.7;          /* of integers: to transform a vector at one point */
+static const double FILTER_CYCLES = 0.8;          /* of weights that each run transforms: a filter at one point */
 enum { MAX_PART_TILES = 14, MAX_OC_VECTORS = 4 }; /* of the template */
 enum { LINE_FLOATS = 16 };
 
@@ -178,8 +179,17 @@ static double unhidden(const WinogradPlan *p, int lanes) {
   return UNHIDDEN * (2 - fetched);
 }
 
+/* The weights as they are come from memory, and the points of all go to L3; each worker transforms a share. */
+static double transform_weights_seconds(const Machine *m, const WinogradPlan *p, const WinogradLayer *l) {
+  double filters = (double)(l->kernels * l->channels), shared = 1 / (double)m->cores;
+  double cycles = filters * (double)points_of(p) * FILTER_CYCLES;
+  double bytes = 4 * filters * (double)(l->taps_h * l->taps_w + points_of(p));
+  return shared * (seconds_of_cycles(m, cycles) + bytes / (1e9 * m->l3_gbps));
+}
+
 /* Weights of integers are transformed for each block. */
 static double weight_seconds(const Machine *m, const WinogradPlan *p, const WinogradLayer *l, const Share *share) {
+  if (l->transforms_weights) return transform_weights_seconds(m, p, l);
   if (!l->integer) return 0;
   double vectors = (double)(share->blocks * share->groups * p->oc_vectors * l->channels);
   return seconds_of_cycles(m, vectors * (double)points_of(p) * WEIGHT_CYCLES);

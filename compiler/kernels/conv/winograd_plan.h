@@ -25,7 +25,8 @@ typedef struct WinogradLayer {
   int64_t images, out_h, out_w; /* at the dims' optimum */
   bool tiles_known;             /* they are constant */
   int64_t channels, kernels;
-  int taps_h, taps_w; /* R and S */
+  int taps_h, taps_w;      /* R and S */
+  bool transforms_weights; /* in each run */
   bool integer;
   int most_tile; /* of integers: the largest tile that sums fit with, 2 or 4 */
 } WinogradLayer;
