@@ -50,6 +50,10 @@ struct KernelFamily {
   /* For dumps, also before choose_schedules: decisions besides Schedule.knobs, by name, on lines indented by two
    * spaces. NULL: none. */
   void (*dump_knobs)(Text *out, const Graph *graph, const Node *node);
+  /* Of a node in the body of a loop: adds the calls that pack operands which no iteration changes, before the loop;
+   * `lower` then reads what they have written. outer: by input, the value outside that it is; NULL: none. NULL: it
+   * packs none. */
+  void (*lower_once)(Program *program, Node *node, Value *const *outer);
   /* Adds the node's kernel calls, and what runs them, to the program. */
   void (*lower)(Program *program, Node *node);
 };

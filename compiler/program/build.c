@@ -28,6 +28,14 @@ Value *program_constant(Program *program, DType dtype, const void *data) {
   return value;
 }
 
+Value *program_floats(Program *program, const char *name, const Dim *count) {
+  Value *value = ARENA_NEW(program->arena, Value);
+  *value = (Value){.name = name, .dtype = RNNCC_F32, .rank = 1, .shape = ARENA_ARRAY(program->arena, const Dim *, 1)};
+  value->shape[0] = count;
+  program_add_value(program, value);
+  return value;
+}
+
 const Block *home_of(const Program *program, const Value *root) { return program->homes[root->id]; }
 
 /* A body's ids become unique in the module. */

@@ -98,6 +98,8 @@ void lower_body(Program *program, Graph *body);
 /* A value of `like`'s type that views `of` from byte `at` on; `of` may be a constant. */
 Value *program_view(Program *program, const Value *like, Value *of, const Dim *at);
 Value *program_constant(Program *program, DType dtype, const void *data);
+/* Memory of so many floats, with the open block as its home. */
+Value *program_floats(Program *program, const char *name, const Dim *count);
 
 /* ---- faults ---- */
 

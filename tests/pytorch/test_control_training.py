@@ -11,7 +11,9 @@ from torch._higher_order_ops import while_loop
 from torch._higher_order_ops.scan import scan
 from torch.nn import functional
 
+from onnx_ir.passes.common.inliner import InlinePass
 from pytorch.apart import apart
+from support.amount import some
 from support.module import rnncc as package
 
 I, H, CLASSES, BATCH, STEPS = 6, 16, 4, 5, 12
@@ -55,8 +57,7 @@ class Cell(nn.Module):
 
 
 class Ponder(nn.Module):
-    """A state that is changed as often as the data says, then in one of two ways. (One within the other is what PyTorch's
-    exporter fails at.)"""
+    """A state that is changed as often as the data says, then in one of two ways."""
 
     def __init__(self):
         super().__init__()
@@ -101,13 +102,71 @@ class Ponder(nn.Module):
     dynamic = None
 
 
-@pytest.fixture(scope="module", params=[Cell, Ponder])
+class Within(Ponder):
+    """The turns go one of two ways each."""
+
+    def forward(self, x, turns, labels):
+        most = torch.clamp(turns, max=9)
+
+        def again(i, h):
+            return i < most
+
+        def turn(i, h):
+            return i + 1, torch.cond(h.mean() > 0, self.small_step, self.large_step, (h,))
+
+        _, h = while_loop(again, turn, (torch.zeros_like(turns), x))
+        return self.loss(self.step(h), labels)
+
+    def plain(self, x, turns, labels):
+        h = x
+        for _ in range(min(int(turns), 9)):
+            h = self.small_step(h) if h.mean() > 0 else self.large_step(h)
+        return self.loss(self.step(h), labels)
+
+
+class Around(Ponder):
+    """One of two ways has turns."""
+
+    def forward(self, x, turns, labels):
+        most = torch.clamp(turns, max=9)
+
+        def turning(h, most):
+            _, h = while_loop(lambda i, h: i < most, lambda i, h: (i + 1, self.step(h)), (torch.zeros_like(most), h))
+            return self.small_step(h)
+
+        return self.loss(torch.cond(x.mean() > 0, turning, lambda h, most: self.large_step(h), (x, most)), labels)
+
+    def plain(self, x, turns, labels):
+        if x.mean() <= 0:
+            return self.loss(self.large_step(x), labels)
+        h = x
+        for _ in range(min(int(turns), 9)):
+            h = self.step(h)
+        return self.loss(self.small_step(h), labels)
+
+
+def export(network, arguments, path):
+    """The exporter of PyTorch 2.13 gives the functions that it makes of bodies within bodies another version of their own
+    domain than the model has, and then refuses to inline them."""
+    inline = InlinePass.call
+
+    def call(self, model):
+        for function in model.functions.values():
+            for domain in set(function.opset_imports) & set(model.opset_imports):
+                function.opset_imports[domain] = model.opset_imports[domain]
+        return inline(self, model)
+
+    InlinePass.call = call
+    torch.onnx.export(network, arguments, dynamo=True, dynamic_shapes=network.dynamic).save(path)
+
+
+@pytest.fixture(scope="module", params=some([Cell, Within, Ponder, Around], 2))
 def trained(request, rnncc, tmp_path_factory):
     torch.manual_seed(5)
     torch.set_num_threads(1)
     network, folder = request.param(), tmp_path_factory.mktemp("trained")
     path, arguments = folder / "network.onnx", network.batch(numpy.random.default_rng(0))
-    apart(lambda: torch.onnx.export(network, arguments, dynamo=True, dynamic_shapes=network.dynamic).save(path))
+    apart(export, network, arguments, path)
     done = rnncc(path, "--train", "-o", folder / "step.so")
     assert done.returncode == 0, done.stderr
     return network, folder / "step.so"

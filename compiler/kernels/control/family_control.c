@@ -2,9 +2,12 @@
 /*
  * If, Loop and Scan: the calls of a body are in a block of the schedule, which all workers enter together.
  *
+ * What no iteration of a loop changes, its nodes pack before it.
+ *
  * Copies are avoided: a branch writes the node's outputs; scanned and collected slices are read and written in place. A
  * carried value has two places: even iterations read the first and write the second, odd ones the other way round.
  */
+#include "ir/bodies.h"
 #include "ir/family.h"
 #include "kernels/move/strided_copy.h"
 #include "program/build.h"
@@ -90,6 +93,45 @@ static void set_loop_views(Graph *graph, const Node *node, Graph *body) {
     bool backwards = is_backwards(control, control->n_scanned + k);
     if (node->outputs[carried + k])
       stand_in(slice, node->outputs[carried + k], slice_at(graph, node, slice, backwards));
+  }
+}
+
+/* ---- what no iteration changes ---- */
+
+/* The value outside of a loop that the body's is in every iteration; NULL: none. outer: by input of the body. */
+static Value *outer_value(const Graph *body, Value *const *outer, const Value *value) {
+  for (int i = 0; i < body->n_inputs; i++)
+    if (body->inputs[i] == value) return outer[i];
+  return NULL;
+}
+
+static Value **outer_values(const Graph *body, Value *const *outer, int n, Value *const *values) {
+  Value **found = ARENA_ARRAY(body->arena, Value *, n);
+  for (int i = 0; i < n; i++) found[i] = values[i] ? outer_value(body, outer, values[i]) : NULL;
+  return found;
+}
+
+/* By input of the body: of a capture the value in `given`, which has the node's inputs. */
+static Value **outer_of_captures(const Node *node, const Graph *body, Value *const *given) {
+  Value **outer = ARENA_ARRAY(body->arena, Value *, body->n_inputs);
+  for (int i = 1; i <= node->n_captures; i++) outer[body->n_inputs - i] = given[node->n_inputs - i];
+  return outer;
+}
+
+/* Also in bodies within. */
+static void lower_body_once(Program *program, const Graph *body, Value *const *outer) {
+  for (int n = 0; n < body->n_nodes; n++) {
+    Node *node = body->nodes[n];
+    Attribute *bodies[MAX_BODIES];
+    int count = node_bodies(node, bodies);
+    const KernelFamily *family = node->op->family;
+    if (!count && !(family && family->lower_once)) continue;
+    Value **of_inputs = outer_values(body, outer, node->n_inputs, node->inputs);
+    if (!count) family->lower_once(program, node, of_inputs);
+    for (int b = 0; b < count; b++) {
+      const Graph *within = bodies[b]->graph;
+      lower_body_once(program, within, outer_of_captures(node, within, of_inputs));
+    }
   }
 }
 
@@ -186,6 +228,7 @@ static void lower_loop(Program *program, Node *node) {
   const Control *control = node->control;
   Graph *body = body_of(node, ATTR_body);
   lower_start(program, node);
+  lower_body_once(program, body, outer_of_captures(node, body, node->inputs));
   program_loop(program, node, control->counter, control->trip, control->trip ? NULL : node->inputs[0]);
   if (control->of) lower_iteration_of(program, node);
   program_take(program, body);

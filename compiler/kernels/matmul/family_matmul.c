@@ -19,7 +19,7 @@ typedef struct MatmulSchedule {
   bool plain; /* integers and f64: loops without panels */
   GemmKnobs knobs;
   const Dim *packed_floats; /* of one matrix of B */
-  NarrowPanels packed;      /* B, if it is constant */
+  NarrowPanels packed;      /* B, if it is constant, or no iteration of the loop around changes it */
 } MatmulSchedule;
 
 /* ---- epilogues: an addend, if the node has none of its own, then element-wise steps ---- */
@@ -130,6 +130,10 @@ static void schedule(Graph *graph, Node *node) {
   node->schedule = &s->base;
 }
 
+static const Dim *all_packed_floats(Graph *graph, const MatmulSchedule *s) {
+  return dim_mul(graph->dims, s->packed_floats, s->product.b_matrices);
+}
+
 static bool packs_at_run_time(const Node *node) {
   return !((const MatmulSchedule *)node->schedule)->plain && !value_is_constant(node->inputs[1]);
 }
@@ -137,8 +141,8 @@ static bool packs_at_run_time(const Node *node) {
 static void scratch(Graph *graph, Node *node) {
   const MatmulSchedule *s = (const MatmulSchedule *)node->schedule;
   if (!packs_at_run_time(node)) return;
-  const Dim *floats = dim_mul(graph->dims, s->packed_floats, s->product.b_matrices);
-  graph_scratch(graph, node, "packed B", dim_mul(graph->dims, floats, dim_const(graph->dims, sizeof(float))));
+  graph_scratch(graph, node, "packed B",
+                dim_mul(graph->dims, all_packed_floats(graph, s), dim_const(graph->dims, sizeof(float))));
 }
 
 static void pack(Graph *graph, Node *node) {
@@ -192,14 +196,15 @@ static void lower_plain(Program *program, Node *node, const Product *p) {
   give_cost(call, node, p);
 }
 
-static void lower_packing_of_b(Program *program, Node *node, const MatmulSchedule *s) {
+static void lower_packing_of_b(Program *program, const Node *node, const MatmulSchedule *s, const Value *b,
+                               const Value *packed) {
   Graph *graph = program->graph;
   const Product *p = &s->product;
   Panels panels = panels_of(graph, s);
   Call *call = lower_packing(program, node, &panels, false);
-  operand_value(call, "source", node->inputs[1], READ);
+  operand_value(call, "source", b, READ);
   operand_null(call, "addend");
-  operand_value(call, "target", node->scratch, WRITE);
+  operand_value(call, "target", packed, WRITE);
   const Dim *matrix = dim_mul(graph->dims, p->n, p->k);
   product_dims(
       call, (const char *const[]){"batches", "batch_stride", "units", "depth", "column_stride", "depth_stride", NULL},
@@ -231,6 +236,14 @@ static void lower_floats(Program *program, Node *node, const MatmulSchedule *s, 
   give_cost(call, node, p);
 }
 
+static void lower_once(Program *program, Node *node, Value *const *outer) {
+  MatmulSchedule *s = (MatmulSchedule *)node->schedule;
+  if (!packs_at_run_time(node) || s->packed.packed || !outer[1]) return;
+  Value *packed = program_floats(program, "packed B", all_packed_floats(program->graph, s));
+  lower_packing_of_b(program, node, s, outer[1], packed);
+  s->packed.packed = packed;
+}
+
 static void lower_node(Program *program, Node *node) {
   const MatmulSchedule *s = (const MatmulSchedule *)node->schedule;
   if (s->plain) {
@@ -238,7 +251,7 @@ static void lower_node(Program *program, Node *node) {
   } else if (s->packed.packed) {
     lower_floats(program, node, s, s->packed.packed);
   } else {
-    lower_packing_of_b(program, node, s);
+    lower_packing_of_b(program, node, s, node->inputs[1], node->scratch);
     lower_floats(program, node, s, node->scratch);
   }
 }
@@ -255,5 +268,6 @@ const KernelFamily family_matmul = {
     .pack = pack,
     .takes_epilogue = takes_epilogue,
     .dump_knobs = dump_knobs,
+    .lower_once = lower_once,
     .lower = lower_node,
 };

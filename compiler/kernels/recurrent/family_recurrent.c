@@ -88,13 +88,14 @@ static void give_source(Program *program, Call *call, const char *parameter, con
     operand_elements(call, parameter, source, dim_const(program->graph->dims, first), NULL, READ);
 }
 
-static void lower_matrix(Program *program, const Node *node, const MatrixPlan *matrix) {
-  if (!matrix->source || matrix->packed) return;
+/* To the bytes of `to` from `at` on. */
+static void lower_packing_of(Program *program, const Node *node, const MatrixPlan *matrix, const Value *source,
+                             const Value *to, int64_t at) {
   const Panels *p = &matrix->panels;
   Call *call = lower_packing(program, node, p, matrix->addend >= 0);
-  give_source(program, call, "source", matrix->source, matrix->first);
-  give_source(program, call, "addend", matrix->source, matrix->addend);
-  operand_bytes(call, "target", node->scratch, matrix->scratch, 4 * panels_floats(p), WRITE);
+  give_source(program, call, "source", source, matrix->first);
+  give_source(program, call, "addend", source, matrix->addend);
+  operand_bytes(call, "target", to, at, 4 * panels_floats(p), WRITE);
   operand_integer(call, "batches", 1);
   operand_integer(call, "batch_stride", 0);
   operand_integer(call, "units", p->units);
@@ -102,6 +103,30 @@ static void lower_matrix(Program *program, const Node *node, const MatrixPlan *m
   operand_integer(call, "column_stride", p->column_stride);
   operand_integer(call, "depth_stride", p->depth_stride);
   call_bytes(call, 8 * (double)panels_floats(p), EXTENTS(NULL));
+}
+
+static bool is_packed_by_run(const MatrixPlan *matrix) { return matrix->source && !matrix->packed; }
+
+static void lower_matrix(Program *program, const Node *node, const MatrixPlan *matrix) {
+  if (is_packed_by_run(matrix)) lower_packing_of(program, node, matrix, matrix->source, node->scratch, matrix->scratch);
+}
+
+static Value *outer_of(const Node *node, Value *const *outer, const Value *source) {
+  for (int i = 0; i < node->n_inputs; i++)
+    if (node->inputs[i] == source) return outer[i];
+  return NULL;
+}
+
+static void lower_once(Program *program, Node *node, Value *const *outer) {
+  Layer *l = (Layer *)node->schedule;
+  for (int i = 0; i < MATRICES && !l->int8; i++) {
+    MatrixPlan *matrix = &l->matrices[i];
+    const Value *source = is_packed_by_run(matrix) ? outer_of(node, outer, matrix->source) : NULL;
+    if (!source) continue;
+    matrix->packed =
+        program_floats(program, "packed weights", dim_const(program->graph->dims, panels_floats(&matrix->panels)));
+    lower_packing_of(program, node, matrix, source, matrix->packed, 0);
+  }
 }
 
 /* The earliest time of a chunk's steps: a reverse direction starts at the end. */
@@ -290,5 +315,6 @@ const KernelFamily family_recurrent = {
     .scratch = scratch,
     .pack = pack,
     .dump_knobs = dump_knobs,
+    .lower_once = lower_once,
     .lower = lower_node,
 };
