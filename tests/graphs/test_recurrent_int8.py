@@ -11,7 +11,7 @@ from support.amount import some
 from support.model_builder import Model
 from support.module import Module
 from support.recurrent import model_of
-from support.recurrent_groups import GROUP, assert_near, emulated_outputs, fixed_dims, group_feeds, \
+from support.recurrent_groups import GROUP, assert_near, emulated_outputs, fixed_dims, \
     group_outputs, in_groups, is_optimised, shapes_of, tolerance
 from support.recurrent_int8 import int8_configuration
 from support.refusal import refused
@@ -63,7 +63,7 @@ def test_neon_under_qemu_computes_the_same(configuration, group, target, compile
     path = compile(model_of(group, **fixed_dims(group)).write(tmp_path), f"--target={target}", optimised=False)
 
     def outputs_of(T, B):
-        return emulated_outputs(configuration, path, group_feeds(group, T, B), aarch64_rnnrun, tmp_path)
+        return configuration.own(emulated_outputs(path, group, T, B, aarch64_rnnrun, tmp_path))
 
     check_values(configuration, group, outputs_of)
 

@@ -10,7 +10,7 @@ import numpy as np
 from support.amount import some
 from support.module import Module
 from support.recurrent import ACTIVATIONS, GATES, Configuration, model_of, random_configuration
-from support.recurrent_groups import GROUP, check_target, check_values, emulated_outputs, fixed_dims, group_feeds, \
+from support.recurrent_groups import GROUP, check_target, check_values, emulated_outputs, fixed_dims, \
     group_outputs, in_groups, is_optimised, shapes_of
 
 CONFIGURATIONS = [random_configuration(seed) for seed in some(range(330), 80)]
@@ -37,7 +37,7 @@ def test_neon_under_qemu_computes_the_same(configuration, group, compile, aarch6
     path = compile(model_of(group, **fixed_dims(group)).write(tmp_path), "--target=aarch64-linux-gnu", optimised=False)
 
     def outputs_of(T, B):
-        return emulated_outputs(configuration, path, group_feeds(group, T, B), aarch64_rnnrun, tmp_path)
+        return configuration.own(emulated_outputs(path, group, T, B, aarch64_rnnrun, tmp_path))
 
     check_values(configuration, shapes_of(group), outputs_of)
 

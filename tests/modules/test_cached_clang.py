@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from support.amount import some
-from support.clang import ROOT, cached_clang, clang_name, prune
+from support.clang import ROOT, WITHOUT_PASSES, cached_clang, clang_name, prune
 
 
 @pytest.fixture
@@ -22,12 +22,13 @@ def unit(rnncc, root, tmp_path):
     return written
 
 
-def objects_of(unit, clang, cache):
-    """The bytes of network.o and runtime.o, made as build_module() makes them."""
+def objects_of(unit, clang, cache, level="-O0"):
+    """The bytes of network.o and runtime.o, made as build_module() makes them, but for the level: what is kept does not depend
+    on it."""
     makefile = dict(line.split(" = ", 1) for line in (unit / "Makefile").read_text().splitlines() if " = " in line)
     made = []
     for name in ("network", "runtime"):
-        flags = makefile["KERNEL_FLAGS" if name == "network" else "RUNTIME_FLAGS"].split()
+        flags = makefile["KERNEL_FLAGS" if name == "network" else "RUNTIME_FLAGS"].replace("-O3", level).split()
         subprocess.run([clang, *flags, makefile["CLANG_FLAGS"], "-I.", "-c", f"{name}.c", "-o", f"{name}.o"], cwd=unit, check=True,
                        env=os.environ | cached_clang(cache))
         made.append((unit / f"{name}.o").read_bytes())
@@ -39,11 +40,11 @@ def objects_of(unit, clang, cache):
 def test_a_kept_object_is_clangs_own(unit, tmp_path, target):
     folder, cache = unit(target), tmp_path / "cache"
     clang = cached_clang(cache)["RNNCC_CLANG"]
-    expected = objects_of(folder, clang_name(), cache)
+    expected = objects_of(folder, clang_name(), cache, "-O3")
     assert not list(cache.iterdir()), "clang itself keeps nothing"
-    assert objects_of(folder, clang, cache) == expected
+    assert objects_of(folder, clang, cache, "-O3") == expected
     assert len(list(cache.glob("*.o"))) == 2
-    assert objects_of(folder, clang, cache) == expected
+    assert objects_of(folder, clang, cache, "-O3") == expected
     assert len(list(cache.glob("*.o"))) == 2
 
 
@@ -75,6 +76,19 @@ def test_units_of_several_targets_are_kept(rnncc, root, tmp_path):
         assert done.returncode == 0, done.stderr
         modules.append((tmp_path / "m.so").read_bytes())
     assert modules[0] == modules[1] == modules[2] and len(list(cache.glob("network-*.o"))) == 2
+
+
+def test_a_runtime_that_no_other_module_has_is_without_passes_too(rnncc, root, tmp_path):
+    """One that others have is always optimised."""
+    cache, model = tmp_path / "cache", root / "tests" / "fuzz" / "corpus" / "json_model" / "relu.json"
+    kept = {}
+    for target in ("x86-64", "x86-64-v2,x86-64"):
+        for passes in ("", WITHOUT_PASSES):
+            done = rnncc(model, "-o", tmp_path / "m.so", f"--target={target}",
+                         env=os.environ | cached_clang(cache) | {"RNNCC_CLANG_WITHOUT_PASSES": passes})
+            assert done.returncode == 0, done.stderr
+        kept[target] = len(list(cache.glob("runtime-*.o")))
+    assert kept == {"x86-64": 1, "x86-64-v2,x86-64": 3}
 
 
 @pytest.mark.parametrize("target,linker", [("x86-64-v3", "ld.bfd"), ("aarch64-linux-gnu", "ld.lld")])

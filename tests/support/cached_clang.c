@@ -5,7 +5,8 @@
  * the intrinsics of a CPU need is precompiled: of a small unit it is most of what clang reads. Modules are linked by
  * the command that clang would run, which is kept, too. Besides, clang.py sets $RNNCC_CLANG_VERSION, and
  * $RNNCC_CLANG_WITHOUT_PASSES, options in place of -O3: these modules, if of x86-64, are linked by GNU's linker, whose
- * start takes a tenth of lld's. Not a script, as it runs three times for each of some thousand modules.
+ * start takes a tenth of lld's; their runtime is optimised all the same where other modules have it, too. Not a script,
+ * as it runs three times for each of some thousand modules.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -174,15 +175,6 @@ static void add_included(const Call *call, Sha256 *hash, int wanted(const struct
   }
 }
 
-static void compile_runtime(const Call *call) {
-  Call command = changed(call, 2, NULL, 0);
-  Sha256 hash = hash_of(&command);
-  add_included(call, &hash, is_runtime);
-  const char *kept = kept_file(call, "runtime", &hash, ".o");
-  make_unless_kept(&command, kept);
-  copy_with_frames(call, kept, "runtime.o");
-}
-
 /* Options, divided by spaces, in place of one. */
 static Call replaced(const Call *call, const char *argument, const char *options) {
   Call other = changed(call, call->count, NULL, 0);
@@ -201,6 +193,26 @@ static Call replaced(const Call *call, const char *argument, const char *options
 static const char *without_passes(void) {
   const char *options = getenv("RNNCC_CLANG_WITHOUT_PASSES");
   return options && *options ? options : NULL;
+}
+
+/* A library's, whose globals begin with its name, or that of a module of several, whose names it has: no other module
+ * will take it from the cache. */
+static bool is_of_one_module(const Call *call) {
+  static const char several[] = "#define RNNCC_MODULES", library[] = "-DRNNCC_PREFIX=";
+  for (int i = 0; i < call->count; i++)
+    if (!strncmp(call->arguments[i], library, strlen(library))) return true;
+  FileBytes text = file_read(call->arena, "runtime.c", MAX_FILE_BYTES, LOCATION_FILE("runtime.c"));
+  return text.size > strlen(several) && !memcmp(text.data, several, strlen(several));
+}
+
+static void compile_runtime(const Call *call) {
+  Call command = changed(call, 2, NULL, 0);
+  if (without_passes() && is_of_one_module(call)) command = replaced(&command, "-O3", without_passes());
+  Sha256 hash = hash_of(&command);
+  add_included(call, &hash, is_runtime);
+  const char *kept = kept_file(call, "runtime", &hash, ".o");
+  make_unless_kept(&command, kept);
+  copy_with_frames(call, kept, "runtime.o");
 }
 
 static const char *precompiled_intrinsics(const Call *command) {
