@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "../support/sanitized.h"
 #include "arena_fixture.h"
 #include "ir_build.h"
 #include "kernels/conv/candidates.h"
@@ -19,7 +20,7 @@
 #include "passes.h"
 
 static const char *const targets[] = {"x86-64-v4", "x86-64-v3", "x86-64", "aarch64-linux-gnu", "riscv64-linux-gnu"};
-enum { TARGETS = 5, CONVOLUTIONS = 40 };
+enum { TARGETS = 5, CONVOLUTIONS = SANITIZED ? 10 : 40 };
 
 static int below(int n) { return (int)(random() % n); }
 static int one_of(const int *numbers, int n) { return numbers[below(n)]; }
@@ -268,7 +269,7 @@ static void how_a_layer_may_run_is_of_its_key(void **state) {
 
 /* ---- databases ---- */
 
-enum { LAYERS = 8, FLIPS = 1000, MAX_BYTES = 1 << 14 };
+enum { LAYERS = 8, FLIPS = SANITIZED ? 250 : 1000, MAX_BYTES = 1 << 14 };
 
 /* Layers, the record of each, and the choice for it without a record. */
 typedef struct Database {
