@@ -14,8 +14,8 @@ or is unsupported though it is not, counts as failed, so that nothing slips. Aft
 `run.py --listed --update`, and the folders that the operator's name is part of.
 
 By default clang optimises every fourth model of Debian's, and of the light ones those that would else compute for longer
-than optimising takes. Of the package's node tests the reference interpreter runs most: compiled is the first of each
-operator that Debian's suite has not, and what that interpreter cannot run. --long, or a word, compiles all.
+than optimising takes. The reference interpreter runs every second node test of Debian's, and of the package's most:
+compiled is the first of each operator, too, and what that interpreter cannot run. --long, a word or --op compiles all.
 
 Shapes and the like that a test gives as data are frozen to that data where rnncc asks for it (`--freeze`), and counted.
 """
@@ -44,6 +44,20 @@ WRONG = "BFLOAT16"  # Debian's: they truncate, where Cast rounds, and have input
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
 
 
+def debian_cases(compiled, long):
+    """Debian's models; of the node tests every second is compiled, and the first of each operator."""
+    seen, place = set(), 0
+    for kind in KINDS:
+        for path in sorted((SUITE / kind).glob("*/model.onnx")):
+            if WRONG in path.parent.name:
+                continue
+            operators = {node.op_type for node in onnx.load(path, load_external_data=False).graph.node}
+            yield Case(f"{kind}/{path.parent.name}", path, optimised=long or place % 4 == 0,
+                       compiled=compiled or kind != "node" or place % 2 == 0 or not operators <= seen)
+            seen |= operators
+            place += 1
+
+
 def package_cases(compiled):
     """The package's node tests; of each operator that Debian's suite has not, the first is compiled."""
     old, own = SUITE / "node", generated.folders()
@@ -56,14 +70,10 @@ def package_cases(compiled):
         yield Case(f"package/{folder.name}", folder / "model.onnx", optimised=False, compiled=compiled or bool(new))
 
 
-def cases(words, long):
+def cases(words, compiled, long):
     found = [Case(f"light/{path.stem}", path, light=True, optimised=long or path.stem in MANY_OPERATIONS)
              for path in sorted(LIGHT.glob("*.onnx"))]  # the slow ones first
-    folders = [path for kind in KINDS for path in sorted((SUITE / kind).glob("*/model.onnx"))
-               if WRONG not in path.parent.name]
-    found += [Case(f"{path.parent.parent.name}/{path.parent.name}", path, optimised=long or place % 4 == 0)
-              for place, path in enumerate(folders)]
-    found += package_cases(long or bool(words))
+    found += [*debian_cases(compiled, long), *package_cases(compiled)]
     return [case for case in found if not words or any(word in case.name for word in words)]
 
 
@@ -139,7 +149,9 @@ def main():
     arguments = parser.parse_args()
     start = time.monotonic()
     listed = read_list()
-    chosen = [case for case in cases(arguments.words, arguments.long) if not arguments.listed or case.name in listed]
+    everything = bool(arguments.long or arguments.words or arguments.op)
+    chosen = [case for case in cases(arguments.words, everything, arguments.long)
+              if not arguments.listed or case.name in listed]
     if arguments.op:
         chosen = [case for case in chosen if is_about(case, arguments.op)]
     for case in chosen:
