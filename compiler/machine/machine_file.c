@@ -51,6 +51,14 @@ static void set_speed(Machine *machine, const struct Speed *speed, double value)
   memcpy((char *)machine + speed->member, &value, sizeof value);
 }
 
+static bool is_within(const struct Speed *speed, double value) { return value >= speed->least && value <= speed->most; }
+
+bool machine_may_have(const char *speed, double value) {
+  for (int i = 0; i < SPEEDS; i++)
+    if (!strcmp(speeds[i].key, speed)) return is_within(&speeds[i], value);
+  return false;
+}
+
 /* ---- reading ---- */
 
 typedef struct Reading {
@@ -69,7 +77,7 @@ static void read_speeds(Json object, Machine *machine) {
     Json number = json_member(object, speeds[i].key);
     if (json_kind(number) == JSON_ABSENT) continue;
     double value = 0;
-    if (json_get_double(number, &value) && !(value >= speeds[i].least && value <= speeds[i].most))
+    if (json_get_double(number, &value) && !is_within(&speeds[i], value))
       error_at(json_where(number), EXIT_INVALID, "no machine has a %s of %g", speeds[i].key, value);
     set_speed(machine, &speeds[i], value);
   }

@@ -26,6 +26,9 @@ Machine machine_choose(Arena *arena, const char *given, const Target *target, bo
 /* Sets the machine that this is, and returns the path of the user's file if its speeds are from there; NULL if not. */
 const char *machine_here(Arena *arena, const Target *target, Machine *machine);
 
+/* Does some machine have that? Else a file with it is refused. speed: a key of the file, such as "ghz". */
+bool machine_may_have(const char *speed, double value);
+
 void machine_file_write(Arena *arena, const char *path, const MachineFile *file);
 
 /* $XDG_CACHE_HOME/rnncc/machine.json, in ~/.cache if that is not set; NULL if there is no home either. */

@@ -191,6 +191,15 @@ def test_calibrate_where_there_is_no_thread_says_what_it_needs(rnncc, tmp_path):
     assert not (tmp_path / "machine.json").exists()
 
 
+def test_a_barrier_that_no_machine_has_is_not_used(rnncc, tmp_path):
+    """As where other programs have one of the CPUs at any time; here by a clock that is too fast."""
+    path, usual = tmp_path / "machine.json", re.compile(r"barrier_ns\D+([\d.]+)")
+    environment = {**os.environ, "LD_PRELOAD": preloaded("fast_clock", tmp_path), "RNNCC_CPU_WITHOUT": "avx2"}
+    done = rnncc("targets", "--calibrate", "--budget=0.01", "-o", path, env=environment)
+    assert re.search("warning: calibrate: no two threads ran at once: a barrier of [0-9]+ us is not used", done.stderr), done
+    assert float(usual.search(path.read_text())[1]) < 1000
+
+
 @pytest.mark.parametrize("words", [["inspect", "--calibrate"], ["--calibrate"], ["targets", "--budget=1"]])
 def test_calibrate_and_its_budget_go_with_targets(words, rnncc, model):
     done = rnncc(*words, *([] if words[0] == "targets" else [model]))
