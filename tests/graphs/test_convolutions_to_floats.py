@@ -5,6 +5,7 @@ import numpy
 import pytest
 from test_integer_convolutions import BOTH, CASES, convolution, sums_of
 
+from support.amount import some
 from support.emitted import TARGETS, assert_same, run_by, run_module
 from support.merge import merged
 from support.model_builder import Model, type_name
@@ -51,7 +52,8 @@ def everything(names):
     return model, feeds, {f"p{k}_{part[0].outputs[0]}": part[2] for k, part in enumerate(made)}
 
 
-@pytest.mark.parametrize("shift", range(len(KINDS)))
+# By default each case is of two kinds, and each kind of two fifths of the cases.
+@pytest.mark.parametrize("shift", some(range(len(KINDS)), 2))
 def test_sums_are_exact(compile, tmp_path, shift):
     names = [*CASES][shift:] + [*CASES][:shift]
     model, feeds, due = everything(names)
