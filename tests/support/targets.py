@@ -39,7 +39,13 @@ def need_foreign(target, cpu=None):
     machine.need_libc(triple)
     if cpu:
         emulator = [emulator[0], "-cpu", cpu]
-    return triple, [*emulator, *([] if is_musl(triple) else ["-L", f"/usr/{triple}"])]
+    return triple, [*emulator, *([] if is_musl(triple) else ["-L", f"/usr/{triple}", *libraries(triple)])]
+
+
+def libraries(triple):
+    """This machine's list of libraries may have libc of x86's 32 bits, too. qemu takes the loader of the cross compiler's libc,
+    and of two libcs pthread_create looks for its stacks in the wrong place, for ever."""
+    return ["-E", f"LD_LIBRARY_PATH=/usr/{triple}/lib"] if triple.startswith("i686") else []
 
 
 def program_flags(triple):
