@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """tools/g2p, the application, with the network of the package g2p_en: it gives the same pronunciations as the package."""
+import os
 import subprocess
 import sys
 import types
@@ -48,7 +49,7 @@ def say_in(rnnrun, compile, models):
     def compiled(*given):
         def run(beam, words):
             return subprocess.run([rnnrun.path.parent / "g2p", compile(models[beam], *given)], input="\n".join(words),
-                                  capture_output=True, text=True, timeout=60)
+                                  capture_output=True, text=True, timeout=120 * (5 if "RNNCC_PROFILES" in os.environ else 1))
 
         return run
 
