@@ -29,9 +29,14 @@ static bool is_to_be_small(Graph *graph, const Node *node) {
   return can_be_narrow(node->inputs[1]);
 }
 
+/* The same numbers: what is known of them stays true, as a row has those of an output channel. */
 static Value *as_matrix(Graph *graph, const Value *weights) {
   int64_t rows = dim_value(weights->shape[0]), shape[] = {rows, value_count(weights) / rows};
-  return graph_constant(graph, weights->name, weights->dtype, 2, shape, weights->data);
+  Value *matrix = graph_constant(graph, weights->name, weights->dtype, 2, shape, weights->data);
+  matrix->where = weights->where;
+  matrix->narrow = weights->narrow;
+  matrix->block = weights->block;
+  return matrix;
 }
 
 /* Activations that alone read `*result`, the convolution's, take the rows instead, so that they become part of the

@@ -18,6 +18,9 @@
 #if defined __SSE__ && !defined __AVX__
 #define SIMD_TWO_OPERANDS
 #endif
+#ifdef __x86_64__
+#define SIMD_FEW_REGISTERS
+#endif
 
 enum { LANES = SIMD_PLAIN_LANES };
 typedef float vec __attribute__((vector_size(4 * SIMD_PLAIN_LANES)));

@@ -42,7 +42,7 @@
  *   vprefetch(p)                a hint
  *   vafter(p, v)                p, but the compiler reads nothing from it before it has v, on an ISA whose header has
  *                               its own and defines SIMD_AFTER
- *   FEW_REGISTERS               0 or 1: has the CPU 16 vector registers, not 32? Then the ISA's header defines
+ *   FEW_REGISTERS               0 or 1: has the ISA 16 vector registers, not 32? Then its header defines
  *                               SIMD_FEW_REGISTERS
  *   vapart(p)                   p, but on x86 the compiler does not know what it was computed from
  *

@@ -4,7 +4,7 @@ weights, in double precision."""
 import numpy as np
 import pytest
 
-from graphs.test_narrow_weights import rounded
+from graphs.test_narrow_weights import Int8, rounded
 from support.amount import some
 from support.model_builder import Model
 
@@ -46,6 +46,18 @@ def test_a_window_that_is_the_input_has_small_weights(name, precision, rnncc, ru
     exact, terms = rows @ matrix.T + bias, np.abs(rows) @ np.abs(matrix).T + np.abs(bias)
     assert y.shape == (3, kernels) + (1,) * (len(shape) - 1)
     assert (np.abs(y.reshape(3, -1) - np.maximum(exact, 0)) <= 16 * 2.0**-24 * terms).all()
+
+
+def test_weights_that_the_model_keeps_in_8_bits_stay_so(rnncc, run_for, tmp_path):
+    rng, net, options = np.random.default_rng(6), Model(), ["--precision=int4"]
+    w = Int8(rng, (19, 37, 1, 1), 0)
+    net.output(net.node("Conv", [net.input("x", "f32", [2, 37, 1, 1]), w.node(net)]))
+    model, x = net.write(tmp_path), rng.standard_normal((2, 37, 1, 1)).astype(np.float32)
+    types = types_of(rnncc, model, *options)[0]
+    assert " of i8" in types and " of i4" not in types
+    (y,) = run_for("native", model, {"x": x}, list(net.outputs), *options).values()
+    rows, matrix = x.reshape(2, 37).astype(np.float64), w.wide().reshape(19, 37).astype(np.float64)
+    assert (np.abs(y.reshape(2, 19) - rows @ matrix.T) <= 16 * 2.0**-24 * (np.abs(rows) @ np.abs(matrix).T)).all()
 
 
 @pytest.mark.parametrize("name", OTHERS)

@@ -463,3 +463,21 @@ def test_pairs_of_small_weights_take_one_product(rnncc, tmp_path):
         text = "".join(path.read_text() for path in (tmp_path / name.replace(" ", "_")).rglob("*.c"))
         found[name] = "FORM = 1" in text or "vdot(sums[j][m], in, weight[j], 1)" in text
     assert found == {"largest": False, "largest of 7 bits": True}, found
+
+
+@pytest.mark.parametrize("op", ["ConvInteger", "QLinearConv"])
+def test_weights_of_the_run(compile, tmp_path, op):
+    """Their sums are those of floats, exact up to 2^24."""
+    rng, model = numpy.random.default_rng(6), Model()
+    feeds = {"x": numbers(rng, "u8", (1, 16, 8, 8), False), "w": numbers(rng, "u8", (4, 16, 3, 3), False)}
+    x, w = model.input("x", "u8", [1, 16, 8, 8]), model.input("w", "u8", [4, 16, 3, 3])
+    one = [model.constant(numpy.float32(2.0**k)) for k in (0, 0, 12)]
+    zero = model.constant(numpy.uint8(0))
+    inputs = [x, w] if op == "ConvInteger" else [x, one[0], zero, w, one[1], zero, one[2], zero]
+    model.output(model.node(op, inputs, **BOTH))
+    views = windows_of(feeds["x"].astype(numpy.int64), (3, 3), [1, 1], BOTH["pads"], [1, 1])
+    sums = numpy.moveaxis(numpy.tensordot(views, feeds["w"].astype(numpy.int64), ([1, 4, 5], [1, 2, 3])), -1, 1)
+    due = sums if op == "ConvInteger" else numpy.clip(numpy.rint(sums / 2.0**12), 0, 255)
+    for target in ("native", "x86-64-v3"):
+        (y,) = run_module(compile(model.write(tmp_path), f"--target={target}"), feeds).values()
+        assert numpy.array_equal(y, due), target

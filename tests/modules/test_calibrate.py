@@ -183,6 +183,7 @@ def test_calibrate_writes_where_it_is_told(rnncc, tmp_path, monkeypatch):
     assert nowhere.returncode == 5 and "cannot make the folder" in nowhere.stderr
 
 
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU has no barrier to measure")
 def test_calibrate_where_there_is_no_thread_says_what_it_needs(rnncc, tmp_path):
     environment = {**os.environ, "LD_PRELOAD": preloaded("no_threads", tmp_path)}
     done = rnncc("targets", "--calibrate", "--budget=0.01", "-o", tmp_path / "machine.json", env=environment)
@@ -191,6 +192,7 @@ def test_calibrate_where_there_is_no_thread_says_what_it_needs(rnncc, tmp_path):
     assert not (tmp_path / "machine.json").exists()
 
 
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU has no barrier to measure")
 def test_a_barrier_that_no_machine_has_is_not_used(rnncc, tmp_path):
     """As where other programs have one of the CPUs at any time; here by a clock that is too fast."""
     path, usual = tmp_path / "machine.json", re.compile(r"barrier_ns\D+([\d.]+)")

@@ -297,6 +297,25 @@ def test_a_device_has_no_memory_for_them(rnncc, tmp_path):
     assert done.returncode == EXIT_INVALID and "--profile=edge" in done.stderr
 
 
+def one_window(rng):
+    """Windows that are the whole input, one with a batch normalisation in it: --precision makes them products."""
+    model, feeds = Model(), {"x": values(rng, 2, 12, 3, 3)}
+    x = model.node("Conv", [model.input("x", "f32", [2, 12, 3, 3]), model.constant(values(rng, 20, 12, 3, 3) / 4)])
+    parameters = [values(rng, 20), values(rng, 20), values(rng, 20), rng.uniform(0.5, 2, 20).astype(numpy.float32)]
+    x = model.node("Relu", [model.node("BatchNormalization", [x, *(model.constant(p) for p in parameters)])])
+    model.output(model.node("Conv", [x, model.constant(values(rng, 7, 20, 1, 1)), model.constant(values(rng, 7))]))
+    return model, feeds
+
+
+def test_convolutions_that_become_products(rnncc, compile, tmp_path):
+    model, feeds = one_window(numpy.random.default_rng(9))
+    check(compile, tmp_path, model, feeds, 2e-2, "--precision=bf16")
+    done = rnncc("inspect", tmp_path / "first" / "model.json", MUTABLE, "--precision=bf16")
+    assert " Gemm " in done.stdout and " Conv " not in done.stdout, done.stdout
+    done = rnncc("inspect", tmp_path / "first" / "model.json", MUTABLE, "--precision=int8")
+    assert done.returncode == EXIT_UNSUPPORTED and "a weight with scales, of i8, is not packed again" in done.stderr, done.stderr
+
+
 # ---- other outputs ----
 
 def test_several_targets_and_networks(rnncc, tmp_path):

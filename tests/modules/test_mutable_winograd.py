@@ -82,6 +82,20 @@ def test_weights_that_the_network_computes(rnncc, compile, tmp_path, name):
         assert numpy.abs(y - want).max() <= BOUND * numpy.abs(want).max()
 
 
+def test_a_batch_that_is_empty_at_its_optimum(compile, tmp_path):
+    """Winograd's algorithm has no plan for it."""
+    draw, model = numpy.random.default_rng(3), Model()
+    model.dim("N", 0, 0, 4)
+    x, w = model.input("x", "f32", ["N", 32, 12, 12]), model.input("w", "f32", [32, 32, 3, 3])
+    model.output(model.node("Conv", [x, w], pads=[1] * 4))
+    feeds = {"x": draw.standard_normal((2, 32, 12, 12)).astype(numpy.float32), "w": weights(draw, 32, 32)}
+    with package.load(compile(model.write(tmp_path))) as loaded:
+        (y,) = loaded.run(feeds).values()
+        (none,) = loaded.run({**feeds, "x": feeds["x"][:0]}).values()
+    want = convolution(feeds["x"], feeds["w"], numpy.zeros(32, numpy.float32), (1, 1, 1, 1), 1)
+    assert numpy.abs(y - want).max() <= BOUND * numpy.abs(want).max() and none.shape == (0, 32, 12, 12)
+
+
 def normalised(draw, shared):
     """A batch normalisation becomes part of the convolution; `shared`: its weights are another one's, too."""
     model, channels = Model(), 32

@@ -54,11 +54,11 @@ static const char *why_row_major(const Explain *e, const Node *node) {
   const char *input = blocked_obstacle(node->inputs[0]), *output = blocked_obstacle(node->outputs[0]);
   if (input) return arena_format(arena, "its input %s", input);
   if (output) return arena_format(arena, "its output %s", output);
+  if (possible_layouts(e->graph, node) & LAYOUT_SET_BLOCKED)
+    return "blocked tensors would take longer, with the transforms that they need: see --explain=layout";
   Convolution conv = convolution_of(e->graph, node, node->layout);
   const char *obstacle = convolution_direct.obstacle(e->graph, &conv);
-  if (obstacle) return obstacle;
-  if (!(possible_layouts(e->graph, node) & LAYOUT_SET_BLOCKED)) return "--conv says so";
-  return "blocked tensors would take longer, with the transforms that they need: see --explain=layout";
+  return obstacle ? obstacle : "--conv says so";
 }
 
 static void add_line(const Explain *e, char mark, double seconds, const char *schedule) {

@@ -25,14 +25,22 @@ static bool forced_plain(const Graph *graph) {
   return forced && !schedule_parse(convolution_kinds, forced, &parsed) && parsed.kind == &convolution_plain.kind;
 }
 
-static const NodeLayout row_major = {LAYOUT_ROW_MAJOR, LAYOUT_ROW_MAJOR};
+static const NodeLayout row_major = {LAYOUT_ROW_MAJOR, LAYOUT_ROW_MAJOR},
+                        blocked = {LAYOUT_BLOCKED, LAYOUT_BLOCKED};
+
+static bool suits(Graph *graph, const Node *node, const ConvAlgorithm *algorithm) {
+  Convolution conv = convolution_of(graph, node, blocked);
+  return !algorithm->suits || algorithm->suits(graph, node, &conv);
+}
 
 static bool runs_blocked(Graph *graph, const Node *node) {
   if (is_integer_conv(node)) return true;
   if (forced_plain(graph)) return false;
   Convolution conv = convolution_of(graph, node, row_major);
-  for (const ConvAlgorithm *const *a = convolution_algorithms; *a; a++)
-    if (!(*a)->integer && (*a)->runs_blocked && (*a)->runs_blocked(graph, &conv)) return true;
+  for (const ConvAlgorithm *const *a = convolution_algorithms; *a; a++) {
+    bool runs = !(*a)->integer && (*a)->runs_blocked && (*a)->runs_blocked(graph, &conv);
+    if (runs && suits(graph, node, *a)) return true;
+  }
   return false;
 }
 
