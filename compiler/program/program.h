@@ -99,6 +99,7 @@ struct Call {
   Operand *operands;    /* one a parameter of the kernel */
   const char *schedule; /* where the node has several: the text of this one; NULL: the node's */
   const Dim *when;      /* the call runs only if it is positive; NULL: whatever it is */
+  bool before_loop;     /* it packs before a loop around its node: KernelFamily.lower_once */
   int n_guard;
   Extents *guard; /* the call runs only if all extents of one of these are positive; NULL: always */
   int n_found, found_capacity;

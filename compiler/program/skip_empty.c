@@ -33,8 +33,10 @@ static Extents doubtful_extents(const Call *call, const Value *value) {
   return extents;
 }
 
+/* Before a loop, the extents of its body's nodes are not known, and those of the first iteration may be 0 alone. */
 static void set_guard(Call *call) {
   const Node *node = call->item->node;
+  if (call->before_loop) return;
   if (node->control || is_op(node, OP_ExpectExtent)) return; /* it checks extents of 0, too */
   Extents *guard = ARENA_ARRAY(call->program->arena, Extents, node->n_outputs + 1);
   int count = 0;

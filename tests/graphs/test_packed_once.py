@@ -4,6 +4,7 @@ loops before the outermost that it stays the same in."""
 import re
 
 import numpy
+import pytest
 
 from support.bodies import Body
 from support.model_builder import Model
@@ -132,3 +133,88 @@ def test_recurrent_layers(rnncc, compile, tmp_path):
             (due,) = alone.run({"x": due, **feeds}).values()
         (y,) = ours.run({"x": x, "n": numpy.array(3), **feeds}).values()
     assert y.tobytes() == due.tobytes()
+
+
+def whole(model, *numbers):
+    return model.constant(numpy.array(numbers))
+
+
+def total(model, body, rows, layer_of_rows):
+    """The sums of what is made of the rows, also of none."""
+    return body.node("ReduceSum", [layer_of_rows(body, rows), whole(model, 0)], keepdims=0)
+
+
+def growing(model, x, made):
+    """Rows are carried: none at first, one more in each turn."""
+    def step(body, sums, rows):
+        row = body.node("Gather", [x, body.node("Unsqueeze", [body.inputs[0], whole(model, 0)])])
+        return [body.node("Add", [sums, total(model, body, rows, made)]), body.node("Concat", [rows, row], axis=0)]
+    return step, [model.constant(numpy.zeros((0, H), numpy.float32))]
+
+
+def first(model, x, made):
+    """As many rows as turns before."""
+    def step(body, sums):
+        rows = body.node("Slice", [x, whole(model, 0), body.node("Unsqueeze", [body.inputs[0], whole(model, 0)]), whole(model, 0)])
+        return [body.node("Add", [sums, total(model, body, rows, made)])]
+    return step, []
+
+
+def chosen(model, x, made):
+    """The rows with a positive element in the turn's column."""
+    def step(body, sums):
+        column = body.node("Relu", [body.node("Gather", [x, body.inputs[0]], axis=1)])
+        rows = body.node("Gather", [x, body.node("Squeeze", [body.node("NonZero", [column]), whole(model, 0)])])
+        return [body.node("Add", [sums, total(model, body, rows, made)])]
+    return step, []
+
+
+def product(model):
+    w = model.input("W", "f32", [H, H])
+    return lambda body, rows: body.node("MatMul", [rows, w])
+
+
+def samples(model):
+    """Of a layer: its last states, of two equal steps."""
+    inputs = [model.input(name, "f32", [1, 3 * H, H]) for name in "WR"]
+
+    def of_rows(body, rows):
+        x = body.node("Unsqueeze", [rows, whole(model, 0)])
+        _, y = body.node("GRU", [body.node("Concat", [x, x], axis=0), *inputs], 2, hidden_size=H)
+        return body.node("Squeeze", [y, whole(model, 0)])
+    return of_rows
+
+
+def gru(x, w, r):
+    h = numpy.zeros(x.shape)
+    (wz, wr, wh), (rz, rr, rh) = (numpy.split(matrix[0].astype(float), 3) for matrix in (w, r))
+    for _ in range(2):
+        z, reset = (1 / (1 + numpy.exp(-x @ a.T - h @ b.T)) for a, b in ((wz, rz), (wr, rr)))
+        h = (1 - z) * numpy.tanh(x @ wh.T + reset * h @ rh.T) + z * h
+    return h
+
+
+FROM_ROWS = {product: lambda rows, feeds: rows @ feeds["W"], samples: lambda rows, feeds: gru(rows, feeds["W"], feeds["R"])}
+
+
+@pytest.mark.parametrize("made", FROM_ROWS)
+@pytest.mark.parametrize("rows", [growing, first, chosen])
+def test_extents_that_iterations_change(rnncc, compile, tmp_path, rows, made):
+    """What is packed before the loop waits for no extent of an iteration, and is there though the first has no rows."""
+    model = Model()
+    x, turns = model.input("x", "f32", [MOST, H]), turns_of(model, "n")
+    step, carried = rows(model, x, made(model))
+    sums, *_ = loop(model, turns, [model.constant(numpy.zeros(H, numpy.float32)), *carried], step, model)
+    model.output(sums)
+    path, rng = model.write(tmp_path), numpy.random.default_rng(3)
+    assert set(depths(rnncc, path)) == {0}
+    feeds = {it["name"]: rng.uniform(-0.5, 0.5, it["shape"]).astype(numpy.float32) for it in model.inputs if it["name"] != "n"}
+    feeds["x"][:, 0] = -1
+    module, x = compile(path), feeds["x"].astype(float)
+    of_turns = [FROM_ROWS[made](x[x[:, i] > 0] if rows is chosen else x[:i], feeds).sum(axis=0) for i in range(MOST)]
+    for threads in (1, 2):
+        with package.load(module, threads=threads, share_all=True) as loaded:
+            for n in (0, 1, 2, MOST):
+                (y,) = loaded.run(feeds | {"n": numpy.array(n)}).values()
+                due = sum(of_turns[:n], numpy.zeros(H))
+                assert numpy.abs(y - due).max() <= 1e-5 * max(1, numpy.abs(due).max()), n

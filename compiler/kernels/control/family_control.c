@@ -118,6 +118,12 @@ static Value **outer_of_captures(const Node *node, const Graph *body, Value *con
   return outer;
 }
 
+static void lower_node_once(Program *program, Node *node, Value *const *outer) {
+  int first = program->n_calls;
+  node->op->family->lower_once(program, node, outer);
+  for (int i = first; i < program->n_calls; i++) program->calls[i]->before_loop = true;
+}
+
 /* Also in bodies within. */
 static void lower_body_once(Program *program, const Graph *body, Value *const *outer) {
   for (int n = 0; n < body->n_nodes; n++) {
@@ -127,7 +133,7 @@ static void lower_body_once(Program *program, const Graph *body, Value *const *o
     const KernelFamily *family = node->op->family;
     if (!count && !(family && family->lower_once)) continue;
     Value **of_inputs = outer_values(body, outer, node->n_inputs, node->inputs);
-    if (!count) family->lower_once(program, node, of_inputs);
+    if (!count) lower_node_once(program, node, of_inputs);
     for (int b = 0; b < count; b++) {
       const Graph *within = bodies[b]->graph;
       lower_body_once(program, within, outer_of_captures(node, within, of_inputs));
