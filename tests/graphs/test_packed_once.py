@@ -96,6 +96,15 @@ def test_products(rnncc, compile, tmp_path):
                 assert numpy.abs(y - expected(feeds)).max() <= 1e-5, (n, m, c)
 
 
+def test_at_most_one_iteration(rnncc, tmp_path):
+    """A branch packs in its own place: it may not be taken."""
+    model = Model()
+    h, w, choice = model.input("h", "f32", [B, H]), model.input("W", "f32", [H, H]), model.input("c", "bool", [])
+    turns = model.node("Min", [model.input("n", "i64", []), model.constant(numpy.array(1))])
+    model.output(*loop(model, turns, [h], lambda body, h: [branches(body, model, choice, h, w)], model))
+    assert depths(rnncc, model.write(tmp_path)) == [1]
+
+
 T = 4
 
 

@@ -2,7 +2,8 @@
 /*
  * If, Loop and Scan: the calls of a body are in a block of the schedule, which all workers enter together.
  *
- * What no iteration of a loop changes, its nodes pack before it.
+ * What no iteration of a loop changes, its nodes pack before it, unless there is at most one: that one may take another
+ * branch.
  *
  * Copies are avoided: a branch writes the node's outputs; scanned and collected slices are read and written in place. A
  * carried value has two places: even iterations read the first and write the second, odd ones the other way round.
@@ -234,7 +235,7 @@ static void lower_loop(Program *program, Node *node) {
   const Control *control = node->control;
   Graph *body = body_of(node, ATTR_body);
   lower_start(program, node);
-  lower_body_once(program, body, outer_of_captures(node, body, node->inputs));
+  if (control->most > 1) lower_body_once(program, body, outer_of_captures(node, body, node->inputs));
   program_loop(program, node, control->counter, control->trip, control->trip ? NULL : node->inputs[0]);
   if (control->of) lower_iteration_of(program, node);
   program_take(program, body);
