@@ -125,14 +125,16 @@ def recurrent(looped):
 
 
 def test_recurrent_layers(rnncc, compile, tmp_path):
-    """The same bits as of the layer alone, as often."""
-    rng, modules = numpy.random.default_rng(2), []
+    """The same bits as of the layer alone, as often, and its memory, once."""
+    rng, modules, arenas = numpy.random.default_rng(2), [], []
     for looped in (True, False):
         folder = tmp_path / str(looped)
         folder.mkdir()
         path = recurrent(looped).write(folder)
         assert set(depths(rnncc, path)) == {0}
         modules.append(compile(path))
+        arenas.append(int(re.search(r"arena +(\d+)", rnncc("inspect", path).stdout)[1]))
+    assert arenas[0] - arenas[1] < 4 * 2 * 3 * H * H  # W and R
     x = rng.uniform(-1, 1, (T, B, H)).astype(numpy.float32)
     feeds = {name: rng.uniform(-0.5, 0.5, shape).astype(numpy.float32)
              for name, shape in {"W": (1, 3 * H, H), "R": (1, 3 * H, H), "b": (1, 6 * H)}.items()}

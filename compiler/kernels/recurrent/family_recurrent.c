@@ -54,20 +54,16 @@ static void pack(Graph *graph, Node *node) {
 
 /* ---- lowering ---- */
 
-/* The packed matrix from element `first` on: a constant, or in the node's scratch; NULL if there is none. */
-static void give_part(Program *program, Call *call, const char *parameter, const Node *node, const MatrixPlan *matrix,
-                      int64_t first) {
+/* The packed matrix from element `first` on; NULL if there is none. */
+static void give_part(Program *program, Call *call, const char *parameter, const MatrixPlan *matrix, int64_t first) {
   if (matrix->packed)
     operand_elements(call, parameter, matrix->packed, dim_const(program->graph->dims, first), NULL, READ);
-  else if (matrix->source)
-    operand_bytes(call, parameter, node->scratch, matrix->scratch + 4 * first,
-                  4 * (panels_floats(&matrix->panels) - first), READ);
   else
     operand_null(call, parameter);
 }
 
-void give_matrix(Program *program, Call *call, const char *parameter, const Node *node, const MatrixPlan *matrix) {
-  give_part(program, call, parameter, node, matrix, 0);
+void give_matrix(Program *program, Call *call, const char *parameter, const MatrixPlan *matrix) {
+  give_part(program, call, parameter, matrix, 0);
 }
 
 /* Of weights of i8 or i4: the scales of part `index` of so many parts of the packed columns; else NULL. */
@@ -88,14 +84,14 @@ static void give_source(Program *program, Call *call, const char *parameter, con
     operand_elements(call, parameter, source, dim_const(program->graph->dims, first), NULL, READ);
 }
 
-/* To the bytes of `to` from `at` on. */
-static void lower_packing_of(Program *program, const Node *node, const MatrixPlan *matrix, const Value *source,
-                             const Value *to, int64_t at) {
+/* Packs the matrix in the open block. source: the plan's, or the value outside of loops that it is. */
+static void lower_matrix(Program *program, const Node *node, MatrixPlan *matrix, const Value *source) {
   const Panels *p = &matrix->panels;
+  matrix->packed = program_floats(program, "packed weights", dim_const(program->graph->dims, panels_floats(p)));
   Call *call = lower_packing(program, node, p, matrix->addend >= 0);
   give_source(program, call, "source", source, matrix->first);
   give_source(program, call, "addend", source, matrix->addend);
-  operand_bytes(call, "target", to, at, 4 * panels_floats(p), WRITE);
+  operand_value(call, "target", matrix->packed, WRITE);
   operand_integer(call, "batches", 1);
   operand_integer(call, "batch_stride", 0);
   operand_integer(call, "units", p->units);
@@ -106,10 +102,6 @@ static void lower_packing_of(Program *program, const Node *node, const MatrixPla
 }
 
 static bool is_packed_by_run(const MatrixPlan *matrix) { return matrix->source && !matrix->packed; }
-
-static void lower_matrix(Program *program, const Node *node, const MatrixPlan *matrix) {
-  if (is_packed_by_run(matrix)) lower_packing_of(program, node, matrix, matrix->source, node->scratch, matrix->scratch);
-}
 
 static Value *outer_of(const Node *node, Value *const *outer, const Value *source) {
   for (int i = 0; i < node->n_inputs; i++)
@@ -122,10 +114,7 @@ static void lower_once(Program *program, Node *node, Value *const *outer) {
   for (int i = 0; i < MATRICES && !l->int8; i++) {
     MatrixPlan *matrix = &l->matrices[i];
     const Value *source = is_packed_by_run(matrix) ? outer_of(node, outer, matrix->source) : NULL;
-    if (!source) continue;
-    matrix->packed =
-        program_floats(program, "packed weights", dim_const(program->graph->dims, panels_floats(&matrix->panels)));
-    lower_packing_of(program, node, matrix, source, matrix->packed, 0);
+    if (source) lower_matrix(program, node, matrix, source);
   }
 }
 
@@ -161,9 +150,8 @@ static void lower_input_product(Program *program, const Node *node, const Layer 
   int64_t columns = l->gates_row / l->products, first = product * columns;
   Call *call = kernel_call(program, node, input_spec(program->arena, l, product));
   give_rows(program, call, node, l, product, chunks);
-  int64_t elements = weights->packed ? value_count(weights->packed) : panels_floats(&weights->panels);
-  give_part(program, call, "b", node, weights, product * elements / l->products);
-  give_part(program, call, "addend", node, &l->matrices[MATRIX_BIAS], first);
+  give_part(program, call, "b", weights, product * value_count(weights->packed) / l->products);
+  give_part(program, call, "addend", &l->matrices[MATRIX_BIAS], first);
   give_scales(program, call, "scales", weights, product, l->products);
   operand_bytes(call, "c", node->scratch, 4 * first, l->memory - 4 * first, WRITE);
   if (l->products > 1) operand_sharing(call, "c", SHARED_BY_WORKER); /* each direction has a crew of its own */
@@ -200,8 +188,8 @@ static void share_directions(Call *call, const char *const *parameters) {
 void give_direction(Program *program, Call *call, const Node *node, const Layer *l, int direction) {
   static const char *const apart[] = {"gates", "after_bias", "y", "y_h", "y_c", "peepholes", "memory", NULL};
   operand_bytes(call, "gates", node->scratch, 0, l->memory, READ_WRITE);
-  give_matrix(program, call, "after_bias", node, &l->matrices[MATRIX_AFTER_BIAS]);
-  give_matrix(program, call, "peepholes", node, &l->matrices[MATRIX_PEEPHOLES]);
+  give_matrix(program, call, "after_bias", &l->matrices[MATRIX_AFTER_BIAS]);
+  give_matrix(program, call, "peepholes", &l->matrices[MATRIX_PEEPHOLES]);
   operand_value(call, "lengths", l->lengths, READ);
   operand_value(call, "initial_h", node_input(node, INPUT_H), READ);
   operand_value(call, "initial_c", l->cell == CELL_LSTM ? node_input(node, INPUT_C) : NULL, READ);
@@ -228,10 +216,10 @@ static void lower_steps(Program *program, const Node *node, const Layer *l, int 
   bool with_step = l->variant.input == INPUT_WITH_STEP;
   DimTable *dims = program->graph->dims;
   operand_value(call, "x", with_step ? node->inputs[INPUT_X] : NULL, READ);
-  give_matrix(program, call, "input", node, with_step ? &l->matrices[MATRIX_INPUT] : &none);
-  give_matrix(program, call, "bias", node, with_step ? &l->matrices[MATRIX_BIAS] : &none);
-  give_matrix(program, call, "weights", node, &l->matrices[MATRIX_HIDDEN]);
-  give_matrix(program, call, "candidate", node, &l->matrices[MATRIX_CANDIDATE]);
+  give_matrix(program, call, "input", with_step ? &l->matrices[MATRIX_INPUT] : &none);
+  give_matrix(program, call, "bias", with_step ? &l->matrices[MATRIX_BIAS] : &none);
+  give_matrix(program, call, "weights", &l->matrices[MATRIX_HIDDEN]);
+  give_matrix(program, call, "candidate", &l->matrices[MATRIX_CANDIDATE]);
   give_direction(program, call, node, l, direction);
   operand_bytes(call, "partial", node->scratch, l->partial, l->partial_bytes, READ_WRITE);
   operand_dim(call, "first", chunks ? dim_symbol(dims, chunks->first) : dim_const(dims, 0));
@@ -248,9 +236,13 @@ static void lower_steps(Program *program, const Node *node, const Layer *l, int 
   share_directions(call, apart);
 }
 
-static void lower_preparation(Program *program, const Node *node, const Layer *l) {
+static void lower_preparation(Program *program, const Node *node) {
+  Layer *l = (Layer *)node->schedule;
   lower_length_check(program, node, l);
-  for (int i = 0; i < MATRICES; i++) lower_matrix(program, node, &l->matrices[i]);
+  for (int i = 0; i < MATRICES; i++) {
+    MatrixPlan *matrix = &l->matrices[i];
+    if (is_packed_by_run(matrix)) lower_matrix(program, node, matrix, matrix->source);
+  }
 }
 
 static void lower_layer(Program *program, const Node *node, const Layer *l, const Wavefront *chunks) {
@@ -261,8 +253,7 @@ static void lower_layer(Program *program, const Node *node, const Layer *l, cons
 
 static void lower_wavefront(Program *program, const Stack *stack) {
   const Layer *first = (const Layer *)stack->layers[0]->schedule;
-  for (int i = 0; i < stack->n_layers; i++)
-    lower_preparation(program, stack->layers[i], (const Layer *)stack->layers[i]->schedule);
+  for (int i = 0; i < stack->n_layers; i++) lower_preparation(program, stack->layers[i]);
   const Node *top = stack->layers[stack->n_layers - 1];
   const Wavefront *wavefront = program_wavefront(program, top, stack->n_layers, first->variant.chunk, first->steps);
   for (int i = 0; i < stack->n_layers; i++) {
@@ -275,7 +266,7 @@ static void lower_wavefront(Program *program, const Stack *stack) {
 }
 
 static void lower_alone(Program *program, const Node *node, const Layer *l) {
-  lower_preparation(program, node, l);
+  lower_preparation(program, node);
   if (!l->variant.chunk) {
     if (l->int8)
       int8_lower(program, node, l);

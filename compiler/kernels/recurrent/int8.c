@@ -183,7 +183,7 @@ static void lower_input(Program *program, const Node *node, const Layer *l) {
   Call *call = kernel_call(program, node, int8_input_spec(program->arena, l));
   operand_value(call, "x", node->inputs[INPUT_X], READ);
   give_weights(call, weights_parameters, &l->matrices[MATRIX_INPUT]);
-  give_matrix(program, call, "bias", node, &l->matrices[MATRIX_BIAS]);
+  give_matrix(program, call, "bias", &l->matrices[MATRIX_BIAS]);
   operand_bytes(call, "gates", node->scratch, 0, l->memory, WRITE);
   give_rows(call, node, l->x_bytes, l->x_scales, l->state_bytes);
   operand_dim(call, "rows", dim_mul(program->graph->dims, l->steps, l->batch));

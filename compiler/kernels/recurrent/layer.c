@@ -198,7 +198,7 @@ static void plan_matrices(const Node *node, const Target *target, Layer *l) {
   plan_biases(node, target, l);
 }
 
-/* ---- scratch memory: gates, the steps' buffers, partial sums, matrices packed at run time ---- */
+/* ---- scratch memory: gates, the steps' buffers, partial sums ---- */
 
 static int64_t aligned(int64_t bytes) { return bytes > INT64_MAX - 63 ? INT64_MAX : (bytes + 63) & ~INT64_C(63); }
 
@@ -215,12 +215,6 @@ static void plan_scratch(const Target *target, Layer *l) {
   bool suspends = l->variant.hide || l->variant.depth_block || l->halves || l->panel_parts > 1;
   l->partial_bytes = suspends ? saturating_mul(batch, 4 * product) : 0;
   l->scratch_bytes = aligned(saturating_add(l->partial, l->partial_bytes));
-  for (int i = 0; i < MATRICES; i++) {
-    MatrixPlan *matrix = &l->matrices[i];
-    if (!matrix->source || value_is_constant(matrix->source)) continue;
-    matrix->scratch = l->scratch_bytes;
-    l->scratch_bytes = aligned(saturating_add(l->scratch_bytes, 4 * panels_floats(&matrix->panels)));
-  }
 }
 
 /* "lstm_i256h256_r1_p2_hide". */

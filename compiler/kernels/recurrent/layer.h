@@ -25,9 +25,8 @@ typedef struct MatrixPlan {
   const Value *source;   /* NULL: none */
   int64_t first, addend; /* offsets in source, in elements; addend < 0: none */
   Panels panels;
-  Value *packed;          /* constant */
+  Value *packed;          /* a constant, or what the run packs, from `lower` on */
   Value *scales, *totals; /* of the columns of products of integers (int8.h) */
-  int64_t scratch;        /* at run time: offset in the node's scratch, in bytes */
 } MatrixPlan;
 
 typedef struct Layer {

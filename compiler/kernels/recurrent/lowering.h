@@ -6,8 +6,8 @@
 #include "kernels/recurrent/layer.h"
 #include "program/build.h"
 
-/* The packed matrix: a constant, or in the node's scratch; NULL if there is none. */
-void give_matrix(Program *program, Call *call, const char *parameter, const Node *node, const MatrixPlan *matrix);
+/* The packed matrix; NULL if there is none. */
+void give_matrix(Program *program, Call *call, const char *parameter, const MatrixPlan *matrix);
 
 /* Of the steps of a direction: the gates' biases and peepholes, states, outputs, extents. Those of several directions
  * may run side by side. */
