@@ -89,6 +89,17 @@ def test_events_of_a_thread_are_in_order_and_nest(trace):
             end = until if event["cat"] == "barrier" else begin
 
 
+def test_a_first_run_of_one_worker_cuts_no_other_short(rnnrun, module, tmp_path):
+    """A worker that is not there in time leaves the caller alone, in one program of fifteen; its run has no barriers."""
+    numpy.save(tmp_path / "trip.npy", numpy.array(5))
+    for _ in range(25):
+        done = rnnrun("profile", module, "--runs", 2, "--threads", 2, "--input", f"trip=@{tmp_path}/trip.npy", "--trace",
+                      tmp_path / "trace.json")
+        assert done.returncode == 0, done.stderr
+        names = {event["name"] for event in json.loads((tmp_path / "trace.json").read_text())["traceEvents"]}
+        assert any("recurrent_steps" in name for name in names), names
+
+
 def test_all_kernels_of_the_run_are_there(trace):
     """The product ran five times, each layer's direction once, on each worker."""
     events, _ = trace

@@ -44,11 +44,7 @@ const rnncc_span *profile_spans(const Profile *profile, int worker) {
   return profile->spans.list + (size_t)worker * profile->spans.capacity;
 }
 
-/* A later run may have had more than there is room for. */
-size_t profile_span_count(const Profile *profile, int worker) {
-  size_t count = profile->spans.counts[worker];
-  return count < profile->spans.capacity ? count : profile->spans.capacity;
-}
+size_t profile_span_count(const Profile *profile, int worker) { return profile->spans.counts[worker]; }
 
 uint64_t profile_begins(const Profile *profile) {
   uint64_t first = UINT64_MAX;
@@ -156,14 +152,26 @@ static Profile profile_new(Session *session, const rnncc_tensor *inputs, rnncc_t
   return profile;
 }
 
+/* Had the run more spans than there is room for? A run that the caller did alone has none of barriers, and later ones
+ * do. Makes room. */
+static bool spans_are_cut(Spans *spans, int workers) {
+  size_t most = spans->list ? most_spans(spans, workers) : 0;
+  if (most <= spans->capacity) return false;
+  spans_free(spans);
+  *spans = spans_new(workers, most);
+  return true;
+}
+
 Profile profile_runs(Session *session, const rnncc_tensor *inputs, rnncc_tensor *outputs, int64_t runs) {
   Spans next = {0};
   Profile profile = profile_new(session, inputs, outputs, runs, &next);
   uint64_t *times = allocate(profile.count * sizeof *times);
   for (int64_t run = 0; run < runs; run++) {
     const rnncc_profile_entry *entries = NULL;
-    if (next.list) trace_into(session, &next, profile.workers);
-    profile_run(session, inputs, outputs, &entries, &profile.count);
+    do {
+      if (next.list) trace_into(session, &next, profile.workers);
+      profile_run(session, inputs, outputs, &entries, &profile.count);
+    } while (spans_are_cut(&next, profile.workers));
     if (!add_run(&profile, entries, &next, times)) continue;
     Spans slower = profile.spans;
     profile.spans = next;
