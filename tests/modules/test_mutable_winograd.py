@@ -11,6 +11,7 @@ import pytest
 from kernels.test_conv_winograd import BOUND, LAYERS, convolution, weights
 from support import kernel_builder
 from support.amount import long_tests
+from support.bodies import Body
 from support.model_builder import Model
 from support.module import rnncc as package
 
@@ -95,6 +96,39 @@ def test_a_batch_that_is_empty_at_its_optimum(compile, tmp_path):
         (none,) = loaded.run({**feeds, "x": feeds["x"][:0]}).values()
     want = convolution(feeds["x"], feeds["w"], numpy.zeros(32, numpy.float32), (1, 1, 1, 1), 1)
     assert numpy.abs(y - want).max() <= BOUND * numpy.abs(want).max() and none.shape == (0, 32, 12, 12)
+
+
+@pytest.mark.parametrize("carried", [False, True])
+def test_weights_within_a_loop(rnncc, compile, tmp_path, carried):
+    """Of the run, the same in each iteration, or carried and halved."""
+    draw, model, channels = numpy.random.default_rng(8), Model(), 24
+    shapes = {"x": (2, channels, 11, 9), "w": (channels, channels, 3, 3)}
+    first = [model.input(name, "f32", list(shape)) for name, shape in shapes.items()]
+    turns = model.node("Min", [model.input("n", "i64", []), model.constant(numpy.array(5))])
+    types = {"i": "i64", "c": "bool", "x": "f32"} | ({"w": "f32"} if carried else {})
+    body = Body(model, **types)
+    w = body.inputs[3] if carried else first[1]
+    results = [body.node("Conv", [body.inputs[2], w], pads=[1] * 4)]
+    if carried:
+        results.append(body.node("Mul", [w, model.constant(numpy.float32(0.5))]))
+    body.output(body.inputs[1], *results)
+    last = model.node("Loop", [turns, None, *first[:len(results)]], len(results), body=body)
+    model.output(last[0] if carried else last)
+    path = model.write(tmp_path)
+    (kernel,) = kernels_of(rnncc, path, FORCED)
+    assert kernel.startswith("winograd")
+    feeds = {"x": draw.standard_normal(shapes["x"]).astype(numpy.float32), "w": weights(draw, channels, channels)}
+    module = compile(path, FORCED)
+    for n in (0, 1, 4):
+        want, found = feeds["x"], set()
+        for turn in range(n):
+            want = convolution(want, feeds["w"] * 0.5 ** (turn if carried else 0))
+        for threads in (1, 3):
+            with package.load(module, threads=threads, share_all=True) as loaded:
+                y = loaded.run(feeds | {"n": numpy.array(n)})[model.outputs[0]]
+            found.add(y.tobytes())
+        assert len(found) == 1
+        assert numpy.abs(y - want).max() <= max(n, 1) * BOUND * numpy.abs(want).max(), n
 
 
 def normalised(draw, shared):
