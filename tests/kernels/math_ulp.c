@@ -3,8 +3,8 @@
  * The bounds that simd/math.h states, checked against double precision. The activations of recurrent layers (tanh,
  * sigmoid and exp) are computed at all 2^32 floats if ALL_FLOATS says so, with denormals flushed as in a module's run;
  * the other functions at every STRIDE-th float. With RNNCC_EXHAUSTIVE=widest in the environment, these, too, but
- * gelu and pow, are computed at all floats where the activations are. With RNNCC_EXHAUSTIVE=1, all functions are, on each ISA, with
- * denormals flushed and kept; with RNNCC_EXHAUSTIVE=tanh, this one is.
+ * gelu and pow, are computed at all floats where the activations are. With RNNCC_EXHAUSTIVE=1, all functions are, on
+ * each ISA, with denormals flushed and kept; with RNNCC_EXHAUSTIVE=tanh, this one is.
  */
 #include <pthread.h>
 #include <stdatomic.h>

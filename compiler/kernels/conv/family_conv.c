@@ -25,8 +25,7 @@ static bool forced_plain(const Graph *graph) {
   return forced && !schedule_parse(convolution_kinds, forced, &parsed) && parsed.kind == &convolution_plain.kind;
 }
 
-static const NodeLayout row_major = {LAYOUT_ROW_MAJOR, LAYOUT_ROW_MAJOR},
-                        blocked = {LAYOUT_BLOCKED, LAYOUT_BLOCKED};
+static const NodeLayout row_major = {LAYOUT_ROW_MAJOR, LAYOUT_ROW_MAJOR}, blocked = {LAYOUT_BLOCKED, LAYOUT_BLOCKED};
 
 static bool suits(Graph *graph, const Node *node, const ConvAlgorithm *algorithm) {
   Convolution conv = convolution_of(graph, node, blocked);
