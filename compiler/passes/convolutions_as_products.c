@@ -6,6 +6,8 @@
  *
  *   Conv(x [N, C, H, W], w [K, C, H, W])   Reshape(Gemm(Reshape(x, [N, C H W]), w as [K, C H W]'), [N, K, 1, 1])
  */
+#include "passes/convolutions_as_products.h"
+
 #include "ir/precision.h"
 #include "passes.h"
 #include "passes/narrow_weights.h"
@@ -22,11 +24,14 @@ static bool window_is_input(Graph *graph, const Node *node) {
   return true;
 }
 
-/* Is one to have weights of fewer bits? */
+bool convolution_can_be_product(Graph *graph, const Node *node) {
+  return window_is_input(graph, node) && can_be_narrow(node->inputs[1]);
+}
+
+/* Is it to have weights of fewer bits? */
 static bool is_to_be_small(Graph *graph, const Node *node) {
   const PrecisionRule *rule = precision_rule_of(&graph->config->precision, node->name);
-  if (!rule || !precision_weights(rule->precision) || !window_is_input(graph, node)) return false;
-  return can_be_narrow(node->inputs[1]);
+  return rule && precision_weights(rule->precision) && convolution_can_be_product(graph, node);
 }
 
 /* The same numbers: what is known of them stays true, as a row has those of an output channel. */

@@ -68,6 +68,20 @@ def test_others_keep_floats_and_that_is_said(name, rnncc, tmp_path):
     assert said.endswith('--precision: no RNN, GRU, LSTM, MatMul, Gemm or Conv of one window is computed by "bf16"\n')
 
 
+def test_a_node_that_a_pattern_leaves_in_f32_is_told_of_by_nobody(rnncc, tmp_path):
+    """Of a convolution and of a product; a pattern that fits none of them is."""
+    rng, net = np.random.default_rng(1), Model()
+    x = net.node("Conv", [net.input("x", "f32", [2, 37, 1, 1]), net.constant(rng.standard_normal((20, 37, 1, 1)).astype(np.float32))])
+    y = net.node("MatMul", [net.node("Flatten", [x]), net.constant(rng.standard_normal((20, 9)).astype(np.float32))])
+    net.output(y)
+    net.nodes[0]["name"], net.nodes[-1]["name"] = "head", "tail"
+    model = net.write(tmp_path)
+    for pattern, idle in (("head", None), ("tail", None), ("*a*", "int8"), ("none*", "none*=f32")):
+        done = rnncc("inspect", model, f"--precision=int8,{pattern}=f32")
+        told = f'no RNN, GRU, LSTM, MatMul, Gemm or Conv of one window is computed by "{idle}"\n' if idle else ""
+        assert done.returncode == 0 and done.stderr[-len(told):] == told and bool(told) == bool(done.stderr), (pattern, done.stderr)
+
+
 def test_without_the_option_a_convolution_stays_one(rnncc, tmp_path):
     model = network(*WHOLE["a plane"])[0].write(tmp_path)
     done = [rnncc("inspect", model, *options).stdout for options in ([], ["--precision=f32"], ["--precision=bf16"])]

@@ -9,16 +9,19 @@
 #include "ir/narrow.h"
 #include "kernels/recurrent/int8.h"
 #include "passes.h"
+#include "passes/convolutions_as_products.h"
 #include "passes/narrow_weights.h"
 
 static bool is_recurrent(const Node *node) {
   return op_has_attribute(node->op, ATTR_precision) && cell_kind(node->op->kind);
 }
 
-/* The rule that decides on the node; NULL: none. */
-static const PrecisionRule *rule_for(const Graph *graph, const Node *node) {
+/* The rule that decides on the node; NULL: none. Integers of each run are for recurrent layers alone. */
+static const PrecisionRule *rule_for(Graph *graph, const Node *node) {
   const PrecisionRule *rule = precision_rule_of(&graph->config->precision, node->name);
-  bool takes = rule && (is_recurrent(node) || (precision_weights(rule->precision) && has_weights(node)));
+  if (!rule || is_recurrent(node)) return rule;
+  bool takes =
+      rule->precision != PRECISION_int8_dynamic && (has_weights(node) || convolution_can_be_product(graph, node));
   return takes ? rule : NULL;
 }
 
@@ -59,7 +62,7 @@ static void choose(Graph *graph, Node *node) {
 }
 
 /* Whether a rule decides on a node of the graph or of the bodies in it. */
-static bool decides(const Graph *graph, const PrecisionRule *rule) {
+static bool decides(Graph *graph, const PrecisionRule *rule) {
   for (int n = 0; n < graph->n_nodes; n++) {
     Attribute *bodies[MAX_BODIES];
     int count = node_bodies(graph->nodes[n], bodies);
@@ -70,11 +73,11 @@ static bool decides(const Graph *graph, const PrecisionRule *rule) {
   return false;
 }
 
-static void check_rules(const Graph *graph) {
+static void check_rules(Graph *graph) {
   const PrecisionRules *rules = &graph->config->precision;
   for (int i = 0; i < rules->count; i++) {
     const PrecisionRule *rule = &rules->list[i];
-    bool products = precision_weights(rule->precision) != RNNCC_NONE;
+    bool products = rule->precision != PRECISION_int8_dynamic;
     if (!decides(graph, rule))
       warn_at(LOCATION_FILE(graph->file), "--precision: no %s is computed by \"%s%s%s\"",
               products ? "RNN, GRU, LSTM, MatMul, Gemm or Conv of one window" : "RNN, GRU or LSTM",
