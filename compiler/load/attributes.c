@@ -50,8 +50,9 @@ static bool read_tensor(ModelReader *reader, Json json, Attribute *attribute) {
 
 bool read_attribute(ModelReader *reader, const OpInfo *op, Json json, Attribute *attribute) {
   const AttributeSpec *spec = op_attribute(op, attribute_find(json_key(json)));
-  AttributeKind wanted = spec ? spec->kind : ATTRIBUTE_INT;
   *attribute = (Attribute){.name = json_key(json), .where = json_where(json)};
+  if (!spec) return true; /* the check tells that the op has none of the name */
+  AttributeKind wanted = spec->kind;
   switch (json_kind(json)) {
   case JSON_NUMBER:
     return read_number(json, attribute, wanted == ATTRIBUTE_FLOAT);

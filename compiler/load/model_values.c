@@ -171,6 +171,10 @@ static bool check_state_shape(Json json, const State *state) {
 static bool read_batch_axis(Json json, State *state) {
   Json batch_axis = json_member(json, "batch_axis");
   int64_t axis = -1;
+  if (batch_axis.item && state->input->rank == 0) {
+    error_at(json_where(batch_axis), EXIT_INVALID, "the state is one number, of the shape [], and has no axes");
+    return false;
+  }
   if (batch_axis.item && !json_get_int(batch_axis, 0, state->input->rank - 1, &axis)) return false;
   state->batch_axis = (int)axis;
   return check_state_shape(json, state);
