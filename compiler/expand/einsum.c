@@ -154,12 +154,16 @@ static void add_extents(const Formula *f, Value *value, int begin, int end, Valu
 static Value *with_axes_apart(const Formula *f, const Pairing *p, Value *product, Value *rows, Value *columns,
                               const Dim *const *shape) {
   int rank = p->n_batch + p->n_left + p->n_right, unknown = 0, count = 0;
+  bool empty = false;
   Value *extents[2];
-  for (int axis = 0; axis < rank; axis++) unknown += !dim_is_const(shape[axis]);
-  if (unknown <= 1 || has_shape(product, rank, shape)) return reshaped(f, product, rank, shape);
+  for (int axis = 0; axis < rank; axis++) {
+    unknown += !dim_is_const(shape[axis]);
+    empty |= dim_upper(shape[axis]) == 0;
+  }
+  if ((unknown <= 1 && !empty) || has_shape(product, rank, shape)) return reshaped(f, product, rank, shape);
   add_extents(f, rows, 0, p->n_batch + p->n_left, extents, &count);
   add_extents(f, columns, p->n_batch + p->n_summed, columns->rank, extents, &count);
-  return apply2(f, OP_Reshape, product, build_concat(f, count, extents, 0));
+  return reshaped_to(f, product, build_concat(f, count, extents, 0));
 }
 
 static void add_labels(const Term *from, Term *term, const Dim **shape, int n, const int *labels) {

@@ -49,20 +49,43 @@ Value *summed_away(const Formula *f, Value *x, int n, const int64_t *axes) {
   return applied(f, OP_ReduceSum, 2, (Value *const[]){x, integers(f, n, axes)}, &attribute);
 }
 
+Value *reshaped_to(const Formula *f, Value *x, Value *extents) {
+  const Attribute allowzero = attribute_int(ATTR_allowzero, 1);
+  bool empty = dim_upper(value_count_dim(f->graph, x, 0, x->rank)) == 0;
+  return applied(f, OP_Reshape, 2, (Value *const[]){x, extents}, empty ? &allowzero : NULL);
+}
+
+static bool has_extent(const Value *x, int axis, const Dim *extent) {
+  return axis < x->rank && same_dim(x->shape[axis], extent);
+}
+
+/* The same where a 0 is an extent, so that it cannot stand for x's: that one is found by Shape. */
+static Value *reshaped_empty(const Formula *f, Value *x, int rank, const Dim *const *shape, const int64_t *target) {
+  Value *extents[MAX_RANK];
+  for (int axis = 0; axis < rank; axis++) {
+    const Attribute part[] = {attribute_int(ATTR_start, axis), attribute_int(ATTR_end, axis + 1)};
+    bool own = has_extent(x, axis, shape[axis]);
+    extents[axis] = own ? build_op(f, OP_Shape, 1, &x, 1, 2, part)->outputs[0] : integers(f, 1, &target[axis]);
+  }
+  return reshaped_to(f, x, build_concat(f, rank, extents, 0));
+}
+
 Value *reshaped(const Formula *f, Value *x, int rank, const Dim *const *shape) {
   int64_t target[MAX_RANK];
-  int open = 0, same = rank == x->rank;
+  int open = 0;
+  bool same = rank == x->rank, empty = false;
   for (int axis = 0; axis < rank; axis++) {
-    bool own = axis < x->rank && same_dim(x->shape[axis], shape[axis]);
+    bool own = has_extent(x, axis, shape[axis]);
     same &= own;
     target[axis] = dim_is_const(shape[axis]) ? dim_value(shape[axis]) : own ? 0 : -1;
     open += target[axis] == -1;
+    empty |= target[axis] == 0 && !own;
   }
   if (same) return x;
   if (open > 1)
     fatal_at(f->where, EXIT_UNSUPPORTED, "`%.200s`: %d extents that are merged are known at run time only; one may be",
              f->name, open);
-  return apply2(f, OP_Reshape, x, integers(f, rank, target));
+  return empty ? reshaped_empty(f, x, rank, shape, target) : apply2(f, OP_Reshape, x, integers(f, rank, target));
 }
 
 Value *cast(const Formula *f, Value *x, DType to) {
@@ -96,5 +119,5 @@ Value *softmax_along(const Formula *f, Value *x, int64_t axis) {
 Value *flat_softmax(const Formula *f, Value *x, int64_t axis) {
   const Attribute attribute = attribute_int(ATTR_axis, axis);
   Value *rows = applied(f, OP_Flatten, 1, &x, &attribute);
-  return apply2(f, OP_Reshape, softmax_along(f, rows, 1), apply(f, OP_Shape, x));
+  return reshaped_to(f, softmax_along(f, rows, 1), apply(f, OP_Shape, x));
 }

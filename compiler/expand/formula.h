@@ -33,6 +33,8 @@ Value *summed_away(const Formula *f, Value *x, int n, const int64_t *axes);
 /* In this shape: each extent is constant, or that of x on the same axis; one may be another. Ends the compilation if
  * more are. */
 Value *reshaped(const Formula *f, Value *x, int rank, const Dim *const *shape);
+/* In the shape that a list of integers gives. Of a tensor without elements a 0 is the extent itself. */
+Value *reshaped_to(const Formula *f, Value *x, Value *extents);
 Value *cast(const Formula *f, Value *x, DType to);
 Value *gathered(const Formula *f, Value *x, Value *indices, int64_t axis);
 Value *with_axis(const Formula *f, Value *x, int64_t axis);    /* of extent 1, before `axis` */

@@ -71,6 +71,21 @@ def test_axes_that_were_merged_may_be_known_at_run_time(compile, tmp_path, equat
     assert_same(run_module(compile(model.write(tmp_path)), feeds, threads=(1, 2)), expected)
 
 
+@pytest.mark.parametrize("equation", ["bti,uvi->btuv", "ti,uvi->tuv", "bi,uvi->buv", "biu,bijv->bujv", "vi,ij->vj"])
+def test_an_operand_may_have_no_elements(compile, tmp_path, equation):
+    """v is 0 long; b and t are known at run time."""
+    model, feeds = Model(), {}
+    for name, most in (EXTENTS[letter] for letter in "bt"):
+        model.dim(name, 1, 2, most)
+    for k, term in enumerate(equation.split("->")[0].split(",")):
+        extents = {**EXTENTS, "u": 3, "v": 0}
+        model.input(f"x{k}", "f32", [extent[0] if isinstance(extent, tuple) else extent for extent in (extents[letter] for letter in term)])
+        feeds[f"x{k}"] = numpy.zeros([{"b": 2, "t": 5}.get(letter, extents[letter]) for letter in term], numpy.float32)
+    model.output(model.node("Einsum", [*feeds], equation=equation))
+    expected = {model.outputs[0]: numpy.einsum(equation, *feeds.values())}
+    assert_same(run_module(compile(model.write(tmp_path)), feeds), expected)
+
+
 @pytest.mark.parametrize("equation,code", [("ij,jk->ikz", 2), ("ij->ik", 2), ("i,jk->ik", 2), ("ij,jk,kl->il", 2), ("i1,jk", 2),
                                            ("ij,jk->", 0), ("ij,jk->ii", 2), ("..ij,jk->ik", 2), ("ij...,jk->ik", 0),
                                            ("", 2), ("->", 2), (",", 2), ("ij,jk-", 2), ("......ij,jk", 2)])
