@@ -2,6 +2,7 @@
 """The parts of an ONNX file besides operators, and the settings of a model on the command line."""
 import json
 import re
+import resource
 import shlex
 
 import numpy
@@ -233,6 +234,51 @@ def test_a_function_has_defaults_and_overloads(rnncc, tmp_path):
     model = model_of(nodes, {"x": (F32, [7])}, {"y": (F32, [7])}, functions=[plain, other])
     x = floats(7)
     numpy.testing.assert_allclose(run(compiled(rnncc, tmp_path, model), {"x": x})["y"], x * 3 * 1.5, rtol=1e-6)
+
+
+def with_default(function, name, value):
+    function.attribute_proto.append(helper.make_attribute(name, value))
+    return function
+
+
+def referring(node, name, to):
+    """The node with an attribute that stands for the call's attribute `to`."""
+    node.attribute.append(onnx.AttributeProto(name=name, ref_attr_name=to, type=onnx.AttributeProto.FLOAT))
+    return node
+
+
+@pytest.mark.parametrize("given", [{}, {"a": 0.6}], ids=["left out", "given"])
+@pytest.mark.parametrize("outer_default", [None, 0.7])
+def test_a_default_holds_for_what_a_call_hands_on_without_having_it(rnncc, tmp_path, outer_default, given):
+    """f(a) calls g(alpha = a), whose default is 0.3; the model calls f with or without a."""
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("local", 1)]
+    inner = helper.make_function("local", "g", ["x"], ["y"], [referring(helper.make_node("LeakyRelu", ["x"], ["y"]), "alpha", "alpha")], opsets)
+    calling = referring(helper.make_node("g", ["x"], ["y"], domain="local"), "alpha", "a")
+    outer = helper.make_function("local", "f", ["x"], ["y"], [calling], opsets, [] if outer_default else ["a"])
+    if outer_default:
+        with_default(outer, "a", outer_default)
+    model = model_of([helper.make_node("f", ["x"], ["y"], domain="local", **given)], {"x": (F32, [7])}, {"y": (F32, [7])},
+                     functions=[with_default(inner, "alpha", 0.3), outer])
+    x = floats(7)
+    got = run(compiled(rnncc, tmp_path, model), {"x": x})["y"]
+    numpy.testing.assert_array_equal(got, onnxruntime_run(model, {"x": x})["y"])
+    alpha = numpy.float32(given.get("a", outer_default or 0.3))
+    numpy.testing.assert_array_equal(got, numpy.where(x < 0, x * alpha, x))
+
+
+@pytest.mark.unsanitized  # which takes address space of its own
+def test_a_function_s_defaults_are_read_once(rnncc, tmp_path):
+    """Of 1 MB, in 2000 calls: 2 GB if each call kept its own."""
+    function = with_default(with_default(scaled_function(), "unused", [0.5] * 250_000), "alpha", 2.0)
+    function.attribute.remove("alpha")
+    nodes = [helper.make_node("scaled", [f"x{k}" if k else "x"], [f"x{k + 1}" if k < 1999 else "y"], domain="local") for k in range(2000)]
+    model = model_of(nodes, {"x": (F32, [7])}, {"y": (F32, [7])}, functions=[function])
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+
+    done = rnncc(write(tmp_path, model), "--emit=graph", "-o", tmp_path / "out.json", preexec_fn=limit)
+    assert done.returncode == 0, done.stderr
 
 
 def test_external_data_is_read_from_the_models_folder(rnncc, tmp_path):

@@ -24,16 +24,27 @@ static const Onnx__AttributeProto *find_attribute(size_t n, Onnx__AttributeProto
   return NULL;
 }
 
-/* FunctionProto.attribute_proto, which is newer than Debian's onnx.proto: a default for an attribute. */
+/* Reads FunctionProto.attribute_proto, which is newer than Debian's onnx.proto. */
+static FunctionDefaults *read_defaults(OnnxReader *reader, const Onnx__FunctionProto *function) {
+  FunctionDefaults *defaults = ARENA_NEW(reader->arena, FunctionDefaults);
+  FileBytes bytes;
+  size_t n = 0;
+  for (unsigned i = 0; wire_newer_field(&function->base, WIRE_ATTRIBUTE_DEFAULTS, &i, &bytes);) n++;
+  *defaults = (FunctionDefaults){function, n, ARENA_ARRAY(reader->arena, Onnx__AttributeProto *, n), reader->defaults};
+  n = 0;
+  for (unsigned i = 0; wire_newer_field(&function->base, WIRE_ATTRIBUTE_DEFAULTS, &i, &bytes);)
+    defaults->attributes[n++] =
+        (void *)wire_read(reader->arena, reader->file, bytes, &onnx__attribute_proto__descriptor);
+  return reader->defaults = defaults;
+}
+
+/* What stands for an attribute that a call leaves out; NULL: nothing. */
 static const Onnx__AttributeProto *default_of(OnnxReader *reader, const Onnx__FunctionProto *function,
                                               const char *name) {
-  FileBytes bytes;
-  for (unsigned i = 0; wire_newer_field(&function->base, WIRE_ATTRIBUTE_DEFAULTS, &i, &bytes);) {
-    const Onnx__AttributeProto *attribute =
-        (const void *)wire_read(reader->arena, reader->file, bytes, &onnx__attribute_proto__descriptor);
-    if (strcmp(onnx_text(attribute->name), name) == 0) return attribute;
-  }
-  return NULL;
+  const FunctionDefaults *defaults = reader->defaults;
+  while (defaults && defaults->function != function) defaults = defaults->next;
+  if (!defaults) defaults = read_defaults(reader, function);
+  return find_attribute(defaults->n, defaults->attributes, name);
 }
 
 /* The function's body that nodes of the scope are in; NULL: none's. */
@@ -42,19 +53,17 @@ static const Scope *function_around(const Scope *scope) {
   return scope;
 }
 
-/* The attribute itself, or the one that it refers to in a function's call; NULL: none. */
+/* The attribute itself, or the one that it refers to in a function's call: if the call gives none, or hands on one that
+ * its own caller gives none for, the function's default. NULL: none. */
 static const Onnx__AttributeProto *argument_of(OnnxReader *reader, const Scope *scope,
                                                const Onnx__AttributeProto *proto) {
-  while (proto && *onnx_text(proto->ref_attr_name)) {
-    scope = function_around(scope);
-    if (!scope) return NULL;
-    const Onnx__AttributeProto *given =
-        find_attribute(scope->call->n_attribute, scope->call->attribute, proto->ref_attr_name);
-    if (!given) return default_of(reader, scope->function, proto->ref_attr_name);
-    proto = given;
-    scope = scope->caller;
-  }
-  return proto;
+  if (!proto || !*onnx_text(proto->ref_attr_name)) return proto;
+  scope = function_around(scope);
+  if (!scope) return NULL;
+  const Onnx__AttributeProto *given =
+      find_attribute(scope->call->n_attribute, scope->call->attribute, proto->ref_attr_name);
+  const Onnx__AttributeProto *found = argument_of(reader, scope->caller, given);
+  return found ? found : default_of(reader, scope->function, proto->ref_attr_name);
 }
 
 /* NULL after an error. */

@@ -43,6 +43,14 @@ typedef struct ExternalFile {
   struct ExternalFile *next;
 } ExternalFile;
 
+/* The attributes that stand for what the calls of a function leave out, as they were first read. */
+typedef struct FunctionDefaults {
+  const Onnx__FunctionProto *function;
+  size_t n;
+  Onnx__AttributeProto **attributes;
+  struct FunctionDefaults *next;
+} FunctionDefaults;
+
 /* The tensors that a sequence or an optional value holds: sequences.c. */
 typedef struct Sequence Sequence;
 
@@ -56,11 +64,12 @@ typedef struct OnnxReader {
   ExternalFile *external;
   Unsupported unsupported;
   AssumedDims assumed;
-  Sequence *sequences; /* the latest first */
-  int depth;           /* functions inside functions */
-  int n_calls;         /* of functions */
-  int n_made;          /* nodes so far, for names */
-  int n_inferred;      /* nodes of the graph whose shapes were inferred */
+  Sequence *sequences;        /* the latest first */
+  FunctionDefaults *defaults; /* the latest first */
+  int depth;                  /* functions inside functions */
+  int n_calls;                /* of functions */
+  int n_made;                 /* nodes so far, for names */
+  int n_inferred;             /* nodes of the graph whose shapes were inferred */
 } OnnxReader;
 
 /* A node before it joins the graph. Lists are in the arena and may be replaced. */
