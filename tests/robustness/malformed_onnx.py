@@ -126,6 +126,25 @@ def length(axis_0):
     return change
 
 
+def functions_of(*opsets):
+    """Functions that nothing calls, each of an opset."""
+    def change(model):
+        for k, version in enumerate(opsets):
+            model.functions.append(helper.make_function("local", f"f{k}", ["a"], ["b"], [helper.make_node("Relu", ["a"], ["b"])],
+                                                        [helper.make_opsetid("", version)]))
+
+    return change
+
+
+def calls_without_opset(model):
+    """Of ONNX's operators only those of a function: neither it nor the model says what opset they are of."""
+    opset(1, "local")(model)
+    del model.graph.node[:]
+    model.graph.node.append(helper.make_node("Own", ["x"], ["y"], "call", domain="local"))
+    model.functions.append(helper.make_function("local", "Own", ["a"], ["b"], [helper.make_node("Softmax", ["a"], ["b"])],
+                                                [helper.make_opsetid("local", 1)]))
+
+
 def opset(version, domain=""):
     def change(model):
         model.opset_import[0].CopyFrom(helper.make_opsetid(domain, version))
@@ -157,6 +176,12 @@ MODELS = [
     ("an opset below 0", opset(-3), 3, ["opset -3; opsets from 7 on are supported"]),
     ("no opset of ONNX's own operators", opset(1, "com.microsoft"), 2,
      ["the model has operators of ONNX's own domain, but names no opset of it"]),
+    ("no opset of a function's operators", calls_without_opset, 2,
+     ["the function Own has operators of ONNX's own domain, but neither it nor the model names an opset of it"]),
+    ("opset 0 in each of 120 functions", functions_of(*[0] * 120), 3, ["opset 0; opsets from 7 on are supported"]),
+    ("opsets below 1 and past the newest in functions", functions_of(0, -3, 98, 99), 3,
+     ["opset -3; opsets from 7 on are supported",
+      "note: opset 99 is newer than opset 28, the newest that is known: its operators are read as those of opset 28"]),
     ("what training left", lambda model: model.training_info.add(), 3, ["the model has training information"]),
     ("no nodes", without("node"), 2, ["the model has no nodes; expected at least one"]),
     ("no outputs", without("output"), 2, ["the model has no outputs; expected at least one"]),
@@ -302,6 +327,15 @@ NODES = [
     ("an attribute of a function's call, without one", [attribute(make("Softmax", ["x"], ["y"]), name="axis", ref_attr_name="of_call",
                                                                   type=AttributeProto.INT)], 2,
      ["n: `axis` of Softmax refers to the attribute `of_call` of a function's call, but the node is in no function"]),
+    ("a Constant of a function's call, without one", [attribute(make("Constant", [], ["y"], "seven"), name="value_int", ref_attr_name="of_call",
+                                                                type=AttributeProto.INT)], 2,
+     ["seven: `value_int` of Constant refers to the attribute `of_call` of a function's call, but the node is in no function"]),
+    ("a sequence as an output", [make("SequenceConstruct", ["x", "x"], ["y"])], 3,
+     ['a sequence as a graph\'s output is not supported (1 time: "y")']),
+    ("an empty optional value as an output", [make("Optional", [], ["y"], type=helper.make_tensor_type_proto(F32, [2, 3]))], 3,
+     ['a sequence as a graph\'s output is not supported (1 time: "y")']),
+    ("a sequence as a branch's result", [branches(body([make("SequenceConstruct", ["x", "x"], ["t"])], ["t"]))], 3,
+     ['a sequence as a body\'s output is not supported (1 time: "t")']),
     ("a text with a NUL", [text_with_nul()], 2, ["n: the text of `mode` has a NUL in it"]),
     ("a Constant of nothing", [make("Constant", [], ["y"], "none")], 2,
      ["none: expected one attribute of Constant, its value; found 0"]),
@@ -440,6 +474,15 @@ FUNCTIONS = [
      ['the operator Foo is not supported (1 time: "call/odd")']),
     ("a function that is not there", call("x", name="Others"), [function(["a"], ["b"], relu(["a"], ["b"]))], 3,
      ['the operator Others of local is not supported (1 time: "call")']),
+    ("a function whose result is an input that its call leaves out", call("x", outputs=["y", "z"]),
+     [function(["a", "low"], ["b", "low"], relu(["a"], ["b"]))], 2,
+     ['call: the output "z" is the input "low" of Own, which the call leaves out']),
+    ("a function whose result is a Constant of texts", call(),
+     [function([], ["b"], make("Constant", [], ["b"], "texts", value=helper.make_tensor("t", TensorProto.STRING, [1], [b"text"])))], 3,
+     ['the element type string of a constant is not supported (1 time: "b")']),
+    ("a call whose attribute is of another call, without one", attribute(call("x"), name="alpha", ref_attr_name="of_call", type=AttributeProto.FLOAT),
+     [function(["a"], ["b"], relu(["a"], ["b"]))], 2,
+     ["call: `alpha` of Own refers to the attribute `of_call` of a function's call, but the node is in no function"]),
     ("functions that multiply", call("x", name="f30"), doubling(30), 4,
      ["the model's functions are called more than 65536 times"]),
     ("functions that call each other 40 deep", call("x", name="f40"), doubling(40), 4,

@@ -98,7 +98,7 @@ static bool read_tensor(OnnxReader *reader, Draft *draft, Attribute *attribute, 
   Constant *constant = ARENA_NEW(reader->arena, Constant);
   if (!onnx_read_tensor(reader, proto, attribute->name, attribute->where, constant)) return false;
   if (constant->dtype == RNNCC_NONE) {
-    unsupported_add(&reader->unsupported, draft->name, "the element type %s of a constant", constant->dtype_name);
+    onnx_refuse_constant(reader, draft->name, constant);
     return false;
   }
   attribute->kind = ATTRIBUTE_TENSOR;
@@ -153,13 +153,17 @@ static bool read_value(OnnxReader *reader, Draft *draft, Attribute *attribute, c
   }
 }
 
-/* Only nodes of a function have a call. */
-static bool check_reference(const Draft *draft, const Onnx__AttributeProto *proto) {
-  if (!*onnx_text(proto->ref_attr_name) || function_around(draft->scope)) return true;
-  error_at(draft->where, EXIT_INVALID,
-           "`%.80s` of %s refers to the attribute `%.80s` of a function's call, but the node is in no function",
-           onnx_text(proto->name), draft->op, proto->ref_attr_name);
-  return false;
+bool onnx_check_references(const Draft *draft, const Onnx__NodeProto *proto) {
+  bool good = true;
+  for (size_t i = 0; i < proto->n_attribute && !function_around(draft->scope); i++) {
+    const Onnx__AttributeProto *attribute = proto->attribute[i];
+    if (!*onnx_text(attribute->ref_attr_name)) continue;
+    error_at(draft->where, EXIT_INVALID,
+             "`%.80s` of %s refers to the attribute `%.80s` of a function's call, but the node is in no function",
+             onnx_text(attribute->name), draft->op, attribute->ref_attr_name);
+    good = false;
+  }
+  return good;
 }
 
 /* What an empty Optional would hold, which no tensor depends on. */
@@ -168,7 +172,6 @@ static bool is_type_of_nothing(const Draft *draft, const Onnx__AttributeProto *g
 }
 
 bool onnx_read_attribute(OnnxReader *reader, Draft *draft, const Onnx__AttributeProto *proto) {
-  if (!check_reference(draft, proto)) return false;
   const Onnx__AttributeProto *given = argument_of(reader, draft->scope, proto);
   if (!given || is_type_of_nothing(draft, given)) return true;
   Attribute *attribute = &draft->attributes[draft->n_attributes];

@@ -68,13 +68,22 @@ static bool declare_inputs(Scope *scope, const Draft *draft, const Onnx__Functio
   return true;
 }
 
+/* An input of the function is its output, too. False after an error. */
+static bool give_input(OnnxReader *reader, const Draft *draft, Name *input, Value *output) {
+  if (input->value) draft_node_onto(reader, draft, "Identity", 1, &input->value, output);
+  if (input->constant != &onnx_absent) return true;
+  error_at(draft->where, EXIT_INVALID, "the output \"%s\" is the input \"%s\" of %.80s, which the call leaves out",
+           short_name(reader->arena, output->name), short_name(reader->arena, input->text), draft->op);
+  return false;
+}
+
 static bool declare_results(OnnxReader *reader, Scope *scope, Draft *draft, const Onnx__FunctionProto *function) {
   scope->results = ARENA_ARRAY(reader->arena, Result, draft->n_outputs);
   for (int i = 0; i < draft->n_outputs; i++) {
     Name *input = name_find(&scope->names, function->output[i]);
     if (!draft->outputs[i]) continue;
     if (input) {
-      if (input->value) draft_node_onto(reader, draft, "Identity", 1, &input->value, draft->outputs[i]);
+      if (!give_input(reader, draft, input, draft->outputs[i])) return false;
       continue;
     }
     Name *name = name_declare(&scope->names, function->output[i], draft->where);

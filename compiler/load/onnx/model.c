@@ -28,21 +28,38 @@ Graph *onnx_read_body(OnnxReader *reader, Scope *outer, const Onnx__GraphProto *
   return good ? graph : NULL;
 }
 
-static void check_opset(const OnnxReader *reader, int64_t opset) {
+static bool has_onnx_nodes(size_t n, Onnx__NodeProto **nodes) {
+  for (size_t i = 0; i < n; i++)
+    if (onnx_default_domain(nodes[i]->domain)) return true;
+  return false;
+}
+
+/* A function's nodes are of its own opset or else of the model's. Of all opsets only the oldest and newest are told. */
+static void check_opsets(const OnnxReader *reader) {
+  const Onnx__ModelProto *model = reader->model;
   Location where = LOCATION_FILE(reader->file);
-  if (opset < OLDEST_OPSET)
-    error_at(where, EXIT_UNSUPPORTED, "opset %" PRId64 "; opsets from 7 on are supported", opset);
-  if (opset > NEWEST_OPSET)
+  int64_t opset = onnx_opset(model->n_opset_import, model->opset_import);
+  int64_t oldest = opset == NO_OPSET ? OLDEST_OPSET : opset, newest = oldest;
+  if (opset == NO_OPSET && has_onnx_nodes(model->graph->n_node, model->graph->node))
+    error_at(where, EXIT_INVALID, "the model has operators of ONNX's own domain, but names no opset of it");
+  for (size_t i = 0; i < model->n_functions; i++) {
+    const Onnx__FunctionProto *function = model->functions[i];
+    int64_t own = onnx_opset(function->n_opset_import, function->opset_import);
+    if (own != NO_OPSET && own < oldest) oldest = own;
+    if (own > newest) newest = own;
+    if (own == NO_OPSET && opset == NO_OPSET && has_onnx_nodes(function->n_node, function->node))
+      error_at(
+          where, EXIT_INVALID,
+          "the function %.80s has operators of ONNX's own domain, but neither it nor the model names an opset of it",
+          onnx_text(function->name));
+  }
+  if (oldest < OLDEST_OPSET)
+    error_at(where, EXIT_UNSUPPORTED, "opset %" PRId64 "; opsets from 7 on are supported", oldest);
+  if (newest > NEWEST_OPSET)
     note_at(where,
             "opset %" PRId64
             " is newer than opset %d, the newest that is known: its operators are read as those of opset %d",
-            opset, NEWEST_OPSET, NEWEST_OPSET);
-}
-
-static bool has_onnx_nodes(const Onnx__GraphProto *graph) {
-  for (size_t i = 0; i < graph->n_node; i++)
-    if (onnx_default_domain(graph->node[i]->domain)) return true;
-  return false;
+            newest, NEWEST_OPSET, NEWEST_OPSET);
 }
 
 static void check_heading(const OnnxReader *reader) {
@@ -50,16 +67,7 @@ static void check_heading(const OnnxReader *reader) {
   Location where = LOCATION_FILE(reader->file);
   if (!model->graph) fatal_at(where, EXIT_INVALID, "this is no ONNX model: it has no graph");
   if (!model->n_opset_import) fatal_at(where, EXIT_INVALID, "the model names no opset");
-  int64_t opset = onnx_opset(model->n_opset_import, model->opset_import);
-  if (opset != NO_OPSET)
-    check_opset(reader, opset);
-  else if (has_onnx_nodes(model->graph))
-    error_at(where, EXIT_INVALID, "the model has operators of ONNX's own domain, but names no opset of it");
-  for (size_t i = 0; i < model->n_functions; i++) {
-    const Onnx__FunctionProto *function = model->functions[i];
-    int64_t own = onnx_opset(function->n_opset_import, function->opset_import);
-    if (own != NO_OPSET && own != opset) check_opset(reader, own);
-  }
+  check_opsets(reader);
   if (model->n_training_info) error_at(where, EXIT_UNSUPPORTED, "the model has training information");
   if (!model->graph->n_node) error_at(where, EXIT_INVALID, "the model has no nodes; expected at least one");
   if (!model->graph->n_output) error_at(where, EXIT_INVALID, "the model has no outputs; expected at least one");

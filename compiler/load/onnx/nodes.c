@@ -42,10 +42,12 @@ static bool declare_constant(OnnxReader *reader, Scope *scope, Draft *draft, con
   const char *name = proto->output[0];
   Constant *constant = ARENA_NEW(reader->arena, Constant);
   constant->name = onnx_scoped(reader, scope, name);
-  bool good = onnx_read_constant(reader, scope, proto, draft->where, constant);
+  bool good = onnx_check_references(draft, proto) && onnx_read_constant(reader, scope, proto, draft->where, constant);
   Value *result = claim_result(scope, name);
   if (result) {
-    Value *value = good && constant->dtype != RNNCC_NONE ? constant_value(scope->graph, constant) : NULL;
+    bool known = good && constant->dtype != RNNCC_NONE;
+    if (good && !known) onnx_refuse_constant(reader, name, constant);
+    Value *value = known ? constant_value(scope->graph, constant) : NULL;
     if (value) draft_node_onto(reader, draft, "Identity", 1, &value, result);
     return true;
   }
@@ -81,7 +83,7 @@ static bool read_inputs(OnnxReader *reader, Draft *draft, const Onnx__NodeProto 
 }
 
 static bool read_attributes(OnnxReader *reader, Draft *draft, const Onnx__NodeProto *proto) {
-  bool good = true;
+  bool good = onnx_check_references(draft, proto);
   draft->attributes = ARENA_ARRAY(reader->arena, Attribute, proto->n_attribute);
   for (size_t i = 0; i < proto->n_attribute; i++) good &= onnx_read_attribute(reader, draft, proto->attribute[i]);
   return good;
@@ -99,6 +101,7 @@ static void make_nodes(OnnxReader *reader, Draft *draft, const Onnx__NodeProto *
   const Onnx__FunctionProto *function = onnx_function(reader, proto);
   bool good = read_inputs(reader, draft, proto);
   if (function) {
+    good &= onnx_check_references(draft, proto);
     if (good) onnx_inline(reader, draft, function, proto);
     return;
   }

@@ -104,10 +104,14 @@ void onnx_declare_inputs(OnnxReader *reader, Scope *scope, const Onnx__GraphProt
 bool onnx_read_outputs(OnnxReader *reader, Scope *scope, const Onnx__GraphProto *proto); /* false after an error */
 /* The value of that name, NULL if absent. False after an error. */
 bool onnx_value(OnnxReader *reader, Scope *scope, const char *name, Location where, Value **value);
+/* Reports a constant whose elements no op takes. */
+void onnx_refuse_constant(OnnxReader *reader, const char *place, const Constant *constant);
 /* A value's or node's name for messages. */
 const char *onnx_scoped(const OnnxReader *reader, const Scope *scope, const char *name);
 
 void onnx_read_nodes(OnnxReader *reader, Scope *scope, size_t n, Onnx__NodeProto **nodes);
+/* Do the node's attributes refer to those of a call only in a function? Tells which do not. */
+bool onnx_check_references(const Draft *draft, const Onnx__NodeProto *proto);
 /* Adds the attribute to the draft, unless it refers to one that a function's call leaves out. False after an error, or
  * if it is not supported. */
 bool onnx_read_attribute(OnnxReader *reader, Draft *draft, const Onnx__AttributeProto *proto);

@@ -188,6 +188,10 @@ void onnx_declare_inputs(OnnxReader *reader, Scope *scope, const Onnx__GraphProt
 
 const Constant onnx_absent = {.name = ""};
 
+void onnx_refuse_constant(OnnxReader *reader, const char *place, const Constant *constant) {
+  unsupported_add(&reader->unsupported, place, "the element type %s of a constant", constant->dtype_name);
+}
+
 bool onnx_value(OnnxReader *reader, Scope *scope, const char *name, Location where, Value **value) {
   *value = NULL;
   if (*name == 0) return true;
@@ -195,7 +199,7 @@ bool onnx_value(OnnxReader *reader, Scope *scope, const char *name, Location whe
   if (!found) return false;
   if (found->constant == &onnx_absent) return true;
   if (!found->value && found->constant && found->constant->dtype == RNNCC_NONE)
-    unsupported_add(&reader->unsupported, name, "the element type %s of a constant", found->constant->dtype_name);
+    onnx_refuse_constant(reader, name, found->constant);
   else if (!found->value && found->constant)
     found->value = constant_value(scope->graph, found->constant);
   if (!found->value) found->constant = NULL; /* its error is told */
@@ -214,7 +218,8 @@ bool onnx_read_outputs(OnnxReader *reader, Scope *scope, const Onnx__GraphProto 
   graph->outputs = ARENA_ARRAY(reader->arena, Value *, proto->n_output);
   for (size_t i = 0; i < proto->n_output; i++) {
     const char *name = onnx_text(proto->output[i]->name);
-    if (of_model && kind_of(proto->output[i]->type)) read_dtype_of(reader, proto->output[i], "output");
+    bool of_other_kind = of_model && kind_of(proto->output[i]->type);
+    if (of_other_kind) read_dtype_of(reader, proto->output[i], "output");
     Location where = place_of(reader, scope, "output", i);
     Value *value = NULL;
     if (!*name) error_at(where, EXIT_INVALID, "the name is empty");
@@ -222,8 +227,8 @@ bool onnx_read_outputs(OnnxReader *reader, Scope *scope, const Onnx__GraphProto 
       good = false;
       continue;
     }
-    if (!of_model && onnx_sequence(reader, value))
-      unsupported_add(&reader->unsupported, name, "a sequence as a body's output");
+    if (onnx_sequence(reader, value) && !of_other_kind)
+      unsupported_add(&reader->unsupported, name, "a sequence as a %s output", of_model ? "graph's" : "body's");
     if (!value) {
       error_at(where, EXIT_INVALID, "the result is an input that the function's call leaves out");
       good = false;
