@@ -34,13 +34,17 @@ static bool is_laid_out_wide(const Graph *graph, const Convolution *conv) {
   return conv->x_block == wide_block(graph) || conv->y_block == wide_block(graph);
 }
 
+bool convolution_suits(const ConvAlgorithm *algorithm, const Graph *graph, const Node *node, const Convolution *conv) {
+  return !algorithm->suits || algorithm->suits(graph, node, conv);
+}
+
 static bool runs(const ConvAlgorithm *algorithm, const Graph *graph, const Node *node, const Convolution *conv) {
   if (algorithm->integer != conv->integer || (conv->to_floats && !algorithm->to_floats)) return false;
   if (!conv->y_block) return !algorithm->runs_blocked;
   if (node->n_prologue && !(algorithm->takes_prologue && algorithm->takes_prologue(graph, conv))) return false;
   if (!algorithm->runs_blocked || !algorithm->runs_blocked(graph, conv)) return false;
   if (!algorithm->takes_wide && is_laid_out_wide(graph, conv)) return false;
-  return !algorithm->suits || algorithm->suits(graph, node, conv);
+  return convolution_suits(algorithm, graph, node, conv);
 }
 
 /* Candidates of one algorithm; NULL: of all. */

@@ -8,6 +8,9 @@
 
 #include "kernels/conv/convolution.h"
 
+/* Does an algorithm that runs the convolution in this layout take the node? See ConvAlgorithm.suits. */
+bool convolution_suits(const ConvAlgorithm *algorithm, const Graph *graph, const Node *node, const Convolution *conv);
+
 /* The candidates by predicted time, with a margin on unusual ones. There is at least one, and the first is chosen by
  * default. */
 ConvCandidates convolution_candidates(Graph *graph, const Node *node, NodeLayout layout);

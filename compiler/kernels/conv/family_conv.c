@@ -27,18 +27,13 @@ static bool forced_plain(const Graph *graph) {
 
 static const NodeLayout row_major = {LAYOUT_ROW_MAJOR, LAYOUT_ROW_MAJOR}, blocked = {LAYOUT_BLOCKED, LAYOUT_BLOCKED};
 
-static bool suits(Graph *graph, const Node *node, const ConvAlgorithm *algorithm) {
-  Convolution conv = convolution_of(graph, node, blocked);
-  return !algorithm->suits || algorithm->suits(graph, node, &conv);
-}
-
 static bool runs_blocked(Graph *graph, const Node *node) {
   if (is_integer_conv(node)) return true;
   if (forced_plain(graph)) return false;
-  Convolution conv = convolution_of(graph, node, row_major);
+  Convolution conv = convolution_of(graph, node, blocked);
   for (const ConvAlgorithm *const *a = convolution_algorithms; *a; a++) {
     bool runs = !(*a)->integer && (*a)->runs_blocked && (*a)->runs_blocked(graph, &conv);
-    if (runs && suits(graph, node, *a)) return true;
+    if (runs && convolution_suits(*a, graph, node, &conv)) return true;
   }
   return false;
 }
