@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""Each malformed model of malformed_onnx.py and malformed_onnx_tensors.py is refused with its exit code, and all that is said of
-it is what stands there."""
+"""Each malformed model of malformed_onnx.py, malformed_onnx_bytes.py and malformed_onnx_tensors.py is refused with its exit code,
+and all that is said of it is what stands there."""
 import malformed_onnx
+import malformed_onnx_bytes
 import malformed_onnx_tensors
 import pytest
 
 from support.onnx_files import write
 from support.refusal import refused
 
-ROWS = malformed_onnx.ROWS + malformed_onnx_tensors.ROWS
+ROWS = malformed_onnx_bytes.ROWS + malformed_onnx.ROWS + malformed_onnx_tensors.ROWS
 
 
 @pytest.mark.parametrize("model, code, lines", [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
