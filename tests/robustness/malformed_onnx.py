@@ -3,7 +3,7 @@
 before them. Most are the small model y = Relu(x + c) but for one thing. Their bytes and tensors: malformed_onnx_bytes.py,
 malformed_onnx_tensors.py."""
 import numpy
-from onnx import AttributeProto, TensorProto, helper
+from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
 from support.onnx_files import BOOL, F32, I64, model_of, tensor_info
 
@@ -381,6 +381,8 @@ FUNCTIONS = [
      ['call: no node of the function Own makes its output "b"']),
     ("a function called with too much", call("x", "x"), [function(["a"], ["b"], relu(["a"], ["b"]))], 2,
      ["call: the call has 2 inputs, the function Own only 1"]),
+    ("a function called for too much", call("x", outputs=["y", "z"]), [function(["a"], ["b"], relu(["a"], ["b"]))], 2,
+     ["call: the call has 2 outputs, the function Own only 1"]),
     ("a function called with too little", call(), [function(["a"], ["b"], relu(["a"], ["b"]))], 2,
      ["call/n: Relu has exactly 1 input, found 0"]),
     ("a function that calls itself", call("x"), [function(["a"], ["b"], call("a", outputs=["b"]))], 2,
@@ -398,6 +400,10 @@ FUNCTIONS = [
     ("a function whose result is an input that its call leaves out", call("x", outputs=["y", "z"]),
      [function(["a", "low"], ["b", "low"], relu(["a"], ["b"]))], 2,
      ['call: the output "z" is the input "low" of Own, which the call leaves out']),
+    ("a function with a branch whose result is an input that its call leaves out", call("x"),
+     [function(["a", "low"], ["b"], make("Constant", [], ["go"], value=numpy_helper.from_array(numpy.array(True))),
+               make("If", ["go"], ["b"], then_branch=body([], ["low"]), else_branch=body([relu(["a"], ["r"])], ["r"])))], 2,
+     ['call/n.then_branch output 0: the result "low" is an input that the function\'s call leaves out']),
     ("a function whose result is a Constant of texts", call(),
      [function([], ["b"], make("Constant", [], ["b"], "texts", value=helper.make_tensor("t", TensorProto.STRING, [1], [b"text"])))], 3,
      ['the element type string of a constant is not supported (1 time: "b")']),

@@ -230,7 +230,8 @@ bool onnx_read_outputs(OnnxReader *reader, Scope *scope, const Onnx__GraphProto 
     if (onnx_sequence(reader, value) && !of_other_kind)
       unsupported_add(&reader->unsupported, name, "a sequence as a %s output", of_model ? "graph's" : "body's");
     if (!value) {
-      error_at(where, EXIT_INVALID, "the result is an input that the function's call leaves out");
+      error_at(where, EXIT_INVALID, "the result \"%s\" is an input that the function's call leaves out",
+               short_name(reader->arena, name));
       good = false;
     } else if (of_model && listed(graph, value)) {
       error_at(where, EXIT_INVALID, "the output \"%s\" is listed twice", short_name(reader->arena, name));

@@ -8,8 +8,10 @@
 #include "support/utf8.h"
 
 enum {
-  MAX_DEPTH = 64,      /* messages inside messages; a body of If adds 3 */
-  MAX_FIELDS = 1 << 25 /* protobuf-c keeps some 100 bytes for each while it reads */
+  MAX_DEPTH = 64,       /* messages inside messages; a body of If adds 3 */
+  MAX_FIELDS = 1 << 25, /* protobuf-c keeps some 100 bytes for each while it reads */
+  NUMBER_BYTES = 10,    /* 64 bits, 7 a byte */
+  PREFIX_BYTES = 5      /* of a field's number, and of a length: protobuf-c reads no more */
 };
 
 /* The wire types of the encoding: https://protobuf.dev/programming-guides/encoding */
@@ -34,15 +36,20 @@ static _Noreturn void too_large(const Walk *walk, const char *what, int most) {
   fatal_at(where, EXIT_LIMIT, "the model has more than %d %s", most, what);
 }
 
-static uint64_t read_varint(Walk *walk, size_t end) {
+/* `longer`: what is wrong with more than `most` bytes. */
+static uint64_t read_varint(Walk *walk, size_t end, int most, const char *longer) {
   uint64_t value = 0;
-  for (int shift = 0; shift < 64; shift += 7) {
+  for (int i = 0; i < most; i++) {
     if (walk->position == end) refuse(walk, "a number is cut off");
     uint8_t byte = walk->bytes[walk->position++];
-    value |= (uint64_t)(byte & 0x7f) << shift;
+    value |= (uint64_t)(byte & 0x7f) << 7 * i;
     if (byte < 0x80) return value;
   }
-  refuse(walk, "a number has more than 64 bits");
+  refuse(walk, longer);
+}
+
+static void skip_number(Walk *walk, size_t end) {
+  read_varint(walk, end, NUMBER_BYTES, "a number has more than 64 bits");
 }
 
 static void skip(Walk *walk, size_t end, uint64_t length) {
@@ -93,7 +100,7 @@ static void check_text(Walk *walk, size_t end) {
 static void check_packed(Walk *walk, size_t end, enum WireType of_each) {
   size_t bytes = of_each == WIRE_8_BYTES ? 8 : 4;
   if (of_each != WIRE_VARINT && (end - walk->position) % bytes != 0) refuse(walk, "a list of numbers is cut off");
-  while (of_each == WIRE_VARINT && walk->position < end) read_varint(walk, end);
+  while (of_each == WIRE_VARINT && walk->position < end) skip_number(walk, end);
 }
 
 static void walk_message(Walk *walk, size_t end, const ProtobufCMessageDescriptor *kind);
@@ -114,7 +121,7 @@ static void walk_within(Walk *walk, size_t end, const ProtobufCFieldDescriptor *
 
 static void walk_length(Walk *walk, size_t end, const ProtobufCFieldDescriptor *field,
                         const ProtobufCMessageDescriptor *newer) {
-  uint64_t length = read_varint(walk, end);
+  uint64_t length = read_varint(walk, end, PREFIX_BYTES, "a length has more than 5 bytes");
   size_t start = walk->position;
   skip(walk, end, length);
   size_t field_end = walk->position;
@@ -131,7 +138,7 @@ static const ProtobufCMessageDescriptor *newer_kind(const ProtobufCMessageDescri
 
 static void walk_field(Walk *walk, size_t end, const ProtobufCMessageDescriptor *kind) {
   size_t start = walk->position;
-  uint64_t tag = read_varint(walk, end), number = tag >> 3;
+  uint64_t tag = read_varint(walk, end, PREFIX_BYTES, "a field number has more than 5 bytes"), number = tag >> 3;
   if (number == 0 || number > INT32_MAX >> 2) refuse(walk, "there is no such field number");
   const ProtobufCFieldDescriptor *field = protobuf_c_message_descriptor_get_field(kind, (unsigned)number);
   enum WireType type = (enum WireType)(tag & 7);
@@ -142,7 +149,7 @@ static void walk_field(Walk *walk, size_t end, const ProtobufCMessageDescriptor 
   if (++walk->fields > MAX_FIELDS) too_large(walk, "fields", MAX_FIELDS);
   switch (type) {
   case WIRE_VARINT:
-    read_varint(walk, end);
+    skip_number(walk, end);
     return;
   case WIRE_8_BYTES:
     skip(walk, end, 8);
@@ -172,7 +179,7 @@ ProtobufCMessage *wire_read(Arena *arena, const char *file, FileBytes bytes, con
   ProtobufCAllocator allocator = {.alloc = allocate, .free = keep, .allocator_data = arena};
   walk_message(&walk, bytes.size, kind);
   ProtobufCMessage *message = protobuf_c_message_unpack(kind, &allocator, bytes.size, bytes.data);
-  if (!message) fatal_at(LOCATION_FILE(file), EXIT_INVALID, "this is no ONNX model");
+  if (!message) bug("protobuf-c refuses \"%s\", which the walk over its bytes did not", file);
   return message;
 }
 
