@@ -22,7 +22,7 @@ QUICK_SHARE = 8
 TWICE_SHARE = 4
 OPTIMISED_SHARE = 4
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "runtime" / "bindings" / "python")]
-from support import about_operator, amount, guarded, machine  # noqa: E402
+from support import about_operator, amount, guarded, machine, sweeps  # noqa: E402
 from support.clang import BUILD, WITHOUT_PASSES, cached_clang, prune  # noqa: E402
 from support.targets import FOREIGN, need_foreign, program_flags  # noqa: E402
 
@@ -55,6 +55,7 @@ def pytest_configure(config):
         signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "optimised: clang optimises what the test compiles")
     config.addinivalue_line("markers", "unsanitized: left out of builds with sanitizers, which would see nothing more")
+    config.addinivalue_line("markers", "every_case: of a table, whose cases are a property each; see support/sweeps.py")
     if config.getoption("--long"):
         os.environ["RNNCC_LONG_TESTS"] = "1"
     if config.getoption("--quick"):
@@ -113,6 +114,10 @@ def pytest_collection_modifyitems(config, items):
         wanted = set(about_operator.about([(item.path, item.nodeid) for item in items], op))
         left = [item for item in items if (item.path, item.nodeid) not in wanted]
         items[:] = [item for item in items if (item.path, item.nodeid) in wanted]
+    else:
+        unswept = sweeps.left_out(items, config.args)
+        left = [item for item in items if item.nodeid in unswept]
+        items[:] = [item for item in items if item.nodeid not in unswept]
     for item in items:
         if item.path not in begun and "compile" in item.fixturenames:
             begun.add(item.path)

@@ -93,6 +93,7 @@ def test_the_reference_is_what_onnx_runtime_computes(case):
     assert networks.error(outputs, networks.reference(case)) < networks.tolerance(case) + networks.PEER_COARSENESS
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("case", SMALL, ids=lambda case: case.name)
 def test_the_c_loops_run_a_module_and_onnx_runtime(case, compile, tmp_path):
     import onnx

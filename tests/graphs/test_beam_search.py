@@ -87,6 +87,7 @@ def check(got, feeds, beam, length, best, penalty):
             numpy.testing.assert_allclose(got["scores"][n, k], score, rtol=1e-6 if penalty else 0)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("sentences", [None, 1])
 @pytest.mark.parametrize("which", range(len(SEARCHES)))
 def test_the_best_hypotheses_are_found(compile, tmp_path, which, sentences):

@@ -174,6 +174,7 @@ def test_extents_may_be_those_of_the_run(compile, tmp_path):
         assert_near(context(it.x, it.targets), it.reduced("mean")[0], it.error())
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("target", [37, -1, -100, 2**40])
 @pytest.mark.parametrize("trained", [False, True])
 def test_a_target_that_is_no_class_is_refused_and_nothing_is_written(compile, tmp_path, target, trained):

@@ -177,6 +177,7 @@ BAD = {"a class that is none": lambda it: it.targets.__setitem__((0, 1), 3),
        "less than no labels": lambda it: it.lengths.__setitem__(1, -1)}
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("what", BAD)
 @pytest.mark.parametrize("trained", [False, True])
 def test_bad_labels_and_lengths_are_refused_and_nothing_is_written(compile, tmp_path, what, trained):

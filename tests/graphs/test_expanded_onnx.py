@@ -14,6 +14,7 @@ from support.reference import Reference
 MODELS = 4  # of each operator
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("name", EXPANDED)
 def test_expanded_op_agrees_with_onnx_runtime(compile, tmp_path, name):
     rng = numpy.random.default_rng(list(name.encode()))

@@ -87,6 +87,7 @@ def difference(session_of, model, name, array, feeds):
     return result
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_gradients_are_differences_of_the_loss(compile, tmp_path, group):
     names = list(GRADIENTS)[group::GROUPS]

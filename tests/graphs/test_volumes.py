@@ -60,6 +60,7 @@ def test_a_larger_output_keeps_the_places_of_unpooled_elements(compile, tmp_path
     assert_same({"y": numpy.pad(plain, ((0, 0), (0, 0), (0, 1), (0, 2)))}, {"y": larger})
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("bad", [-1, 16, 2**62, -(2**63)])
 def test_an_index_out_of_range_is_refused(compile, tmp_path, bad):
     with Module(compile(unpool().write(tmp_path))) as module:

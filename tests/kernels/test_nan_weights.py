@@ -45,6 +45,7 @@ def recurrent(rng):
     return model, {"x": x}
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("target", [WIDEST, "x86-64"])
 @pytest.mark.parametrize("build", [convolutions, products, recurrent])
 def test_weights_that_are_no_numbers_reach_what_is_computed_of_them(build, target, run_for, tmp_path):

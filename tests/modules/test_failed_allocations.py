@@ -20,6 +20,7 @@ def program(tmp_path_factory):
     return path
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("make, options", [(recurrent, []), (convolutional, []), (control, []), (recurrent, ["--weights=mutable"])],
                          ids=["recurrent", "convolutional", "control", "mutable"])
 def test_what_was_taken_before_a_failure_is_given_back(make, options, program, compile, tmp_path):

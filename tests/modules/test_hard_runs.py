@@ -35,6 +35,7 @@ TRIALS = {"few_threads": (6, 6), "one_cpu": (5, 50), "crowd": (2, 10), "forks": 
           "disturbed": (60, 1000), "callers": (12, 1000), "soak": (3, 30)}
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("trial", TRIALS)
 def test_runs_have_the_bits_of_one_thread(trial, modules):
     hard_run(trial, TRIALS[trial][long_tests()], modules)

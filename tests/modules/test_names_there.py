@@ -67,6 +67,7 @@ def modules(compile, model, many):
     return {"model": compile(model, "--target=x86-64"), "many": compile(many, "--target=x86-64")}
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("module, words, message", [
     ("model", ["run", "--dim=Q=3"], '--dim Q: the module has no such dimension; it has "T", "Batch"'),
     ("model", ["run", "--input", "x=zeros"], '--input x: the module has no such input; it has "sound", "lengths"'),

@@ -22,6 +22,7 @@ def outputs(path, runs, output):
         return [context.run(inputs)[output] for inputs in runs]
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("recurrent", ["weights", "dynamic"])
 @pytest.mark.parametrize("name", ["digits_cnn", "digits_rnn"])
 def test_digits_lose_at_most_0_3_points(root, rnncc, compile, tmp_path, name, recurrent):
@@ -114,6 +115,7 @@ def test_speech_is_heard_in_the_same_chunks_of_99_5_percent(rnncc, compile, tmp_
 class TestWeightsOf16Bits:
     """They change at most 0.1 points."""
 
+    @pytest.mark.every_case
     @pytest.mark.parametrize("name", ["digits_cnn", "digits_rnn"])
     def test_digits(self, root, compile, precision, name):
         images = numpy.load(root / "models" / "held_out" / "digits.images.npy")

@@ -62,6 +62,7 @@ def test_weights_that_the_file_lacks_stay(rnnrun, module, tmp_path):
     assert numpy.allclose(numpy.load(tmp_path / "y.npy"), expected(tmp_path, {"w": layer(1)["w"], "b": layer(2)["b"]}), atol=1e-6)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("arrays, told", [
     ({"other": numpy.zeros(3, numpy.float32)}, "no weight `other`; expected one of: w, b"),
     ({"w": numpy.zeros((3, 5), numpy.float32)}, "`w`: expected the shape 5x3, found 3x5"),
@@ -85,6 +86,7 @@ def with_header(header, data=b""):
 B = {"dtype": "F32", "shape": [3], "data_offsets": [0, 12]}
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("content, told", [
     (b"", "expected a header of 0 bytes, found 0"),
     (b"\0\0\0", "expected a header of 0 bytes, found 0"),

@@ -64,6 +64,7 @@ def emitted(rnncc, model, folder, *options):
 
 # ---- what is computed ----
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("target", TARGETS)
 def test_each_computes_what_it_does_alone(small, compile, reference, monkeypatch, target):
     model, path, feeds = small
@@ -100,6 +101,7 @@ def test_streams_of_two_targets_run_side_by_side(compile, monkeypatch):
 
 # ---- which is taken ----
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("isa", [None, "", *ISAS, *TARGETS])
 def test_the_best_or_what_is_asked_for(compile, monkeypatch, isa):
     path = compile(DIGITS, ALL, optimised=False)
@@ -248,6 +250,7 @@ def test_each_target_finds_its_constants(small, rnncc, tmp_path):
     assert max(sizes) <= (together / "weights.bin").stat().st_size < sum(sizes[:3])
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("target", TARGETS)
 def test_info_tells_of_the_chosen_target(small, compile, monkeypatch, target):
     """Not of the whole file, which has those of others, too."""
@@ -363,6 +366,7 @@ def test_emitted_c_builds_to_all(rnncc, compile, monkeypatch, tmp_path, tool, co
 
 # ---- other machines ----
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("cpu, target", [("Haswell", "x86-64-v3"), ("Haswell,-fma", "x86-64-v2"), ("Nehalem", "x86-64-v2"),
                                          ("Nehalem,-popcnt", "x86-64"), ("core2duo", "x86-64")])
 def test_an_emulated_cpu_takes_what_it_has(compile, rnnrun, monkeypatch, tmp_path, cpu, target):

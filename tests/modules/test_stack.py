@@ -71,6 +71,7 @@ def test_calls_need_what_the_module_says_of_their_stacks(target, stack_need, com
             hold(told, (network, target))
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("target", ["aarch64-linux-gnu", "aarch64-linux-gnu+sve512", "riscv64-linux-gnu", "i686-linux-gnu"])
 def test_of_other_architectures(target, compile, tmp_path):
     """Those whose vectors are of a size that only the CPU knows have a part of the stack that clang does not count."""

@@ -24,6 +24,7 @@ def test_each_target_is_tested(rnncc):
     assert {name for name in FOREIGN if "musl" in name} == {musl for _, _, _, _, musl, *_ in rows if musl != "-"}
 
 
+@pytest.mark.every_case
 @pytest.mark.optimised
 @pytest.mark.parametrize("target", [*OF_TARGET, *WITH_FEATURES, *WITH_MUSL, *PORTABLE])
 def test_a_cnn_an_lstm_and_a_gru_equal_the_reference(target, request, compile, reference, tmp_path):
@@ -44,6 +45,7 @@ def small(tmp_path):
     return model.write(tmp_path)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("target, cpu, lacks", [
     ("aarch64-linux-gnu+dotprod", "cortex-a53", "dot products (dotprod)"),
     ("aarch64-linux-gnu+fp16", "cortex-a53", "arithmetic in f16 (fp16)"),

@@ -80,6 +80,7 @@ def test_each_sentence_is_a_span_of_speech(vad, file):
     assert len(vad(file).stdout.splitlines()) == len(speech.SENTENCES)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("content, complaint", [(b"", "not a .wav file"), (b"RIFF\0\0\0\0WAVEdata", "has no chunk")])
 def test_a_file_that_is_not_sound_is_refused(vad, tmp_path, content, complaint):
     (tmp_path / "sound.wav").write_bytes(content)

@@ -119,6 +119,7 @@ def test_nan_beside_a_number_is_beyond_every_bound(pair, rnnrun, tmp_path):
     assert done.returncode == 1 and row(done.stdout, "y")[1] == float("inf"), done.stdout
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("options, words", [
     (["--input", "x=@{0}/none*.npy"], "--input x=@{0}/none*.npy: no file matches"),
     (["--input", "x=@{0}/sample*.npy", "--samples=3"], "expected at most 2, as many as files match, found 3"),

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: MIT
+"""Of a sweep some cases run by default, chosen by what they are: support/sweeps.py."""
+import itertools
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+from support.sweeps import FEW, SHARE, chosen
+
+TARGETS = ("x86-64-v4", "x86-64-v3", "x86-64", "aarch64-linux-gnu", "riscv64-linux-gnu")
+SWEEP = "tests/kernels/test_blocked_windows.py::test_transposed_convolutions_equal_onnx_runtime"
+
+
+def crossed(**values):
+    return [dict(zip(values, row)) for row in itertools.product(*values.values())]
+
+
+def ran(name, cases):
+    return [cases[place] for place in sorted(chosen(name, cases))]
+
+
+@pytest.mark.parametrize("count", range(FEW + 1))
+def test_of_few_cases_all_run(count):
+    assert chosen("f", [{"case": str(k)} for k in range(count)]) == set(range(count))
+
+
+@pytest.mark.parametrize("count", [4, 9, 40, 361])
+def test_a_share_runs_from_the_whole_of_a_list(count):
+    places = chosen("f", [{"case": str(k)} for k in range(count)])
+    assert len(places) == max(FEW, -(-count // SHARE))
+    assert all(any(k <= place <= k + SHARE for place in places) for k in range(0, count - SHARE, SHARE))
+
+
+def test_values_that_recur_run_each():
+    cases = crossed(op=[f"Op{k}" for k in range(50)], seed="01", form="abc")
+    some = ran("f", cases)
+    assert len(some) == len(cases) / SHARE
+    assert all({case[name] for case in some} == {case[name] for case in cases} for name in ("op", "seed", "form"))
+
+
+def test_values_that_recur_run_each_though_they_are_more_than_the_share():
+    cases = crossed(op=[f"Op{k}" for k in range(50)], seed="01")
+    assert {case["op"] for case in ran("f", cases)} == {case["op"] for case in cases}
+    assert {case["seed"] for case in ran("f", cases)} == {"0", "1"}
+
+
+def test_a_test_runs_on_its_first_target_and_every_second_of_the_others():
+    cases = crossed(target=TARGETS, case="0123456789")
+    seen = [{case["target"] for case in ran(f"test_{k}", cases)} for k in range(20)]
+    assert set(map(frozenset, seen)) == {frozenset(TARGETS[:1] + TARGETS[1::2]), frozenset(TARGETS[:1] + TARGETS[2::2])}
+
+
+def collected(*words):
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *words]
+    lines = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300).stdout.splitlines()
+    return [line for line in lines if "::" in line]
+
+
+def test_the_choice_is_the_sweeps_own():
+    """Whatever else is collected; --long has all cases, and those that are named run."""
+    every, some = collected(SWEEP, "--long"), collected(SWEEP)
+    assert len(every) > len(some) >= FEW and set(some) < set(every)
+    assert [line for line in collected(SWEEP.partition("::")[0]) if line.startswith(SWEEP)] == some
+    word = some[1].partition("[")[2].rstrip("]").split("-")[0]
+    assert collected(SWEEP, "-k", word) == [line for line in some if word in line.partition("[")[2]]
+    assert collected(*every) == every
+
+
+def test_of_a_table_all_cases_run():
+    table = "tests/graphs/test_expanded_onnx.py::test_expanded_op_agrees_with_onnx_runtime"
+    assert collected(table) == collected(table, "--long") != []
