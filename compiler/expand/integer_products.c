@@ -2,8 +2,9 @@
 /*
  * Matrix products and convolutions of quantised numbers, which are small integers: while no sum of magnitudes exceeds
  * 2^24, f32 holds every partial sum, and f32 kernels are exact in any order of addition. Constant weights bound the
- * sums, usually to less than half of that. Larger products are split along the depth, and the parts added as i32.
- * Matrix products of constant weights stay, for kernels of 8-bit numbers.
+ * sums, usually to less than half of that. Larger products are split along the depth, and the parts added as i32, or as
+ * i64 where i32 might not hold the sum; a result in i32 wraps around, as ONNX allows. Matrix products of constant
+ * weights stay, for kernels of 8-bit numbers.
  */
 #include <math.h>
 
@@ -25,6 +26,7 @@ typedef struct Product {
   Whole a, w;
   int64_t batches, outputs, depth, points;
   int64_t output_stride, depth_stride;
+  DType sums; /* of whole sums, where f32 does not hold them */
 } Product;
 
 static bool is_known(const Whole *it) { return it->x->data && (!it->zero || it->zero->data); }
@@ -87,6 +89,13 @@ static double weight_reach(const Product *p, int64_t begin, int64_t end) {
   return most;
 }
 
+static double largest_magnitude(const Value *bias) {
+  double most = 0;
+  if (bias && !bias->data) return INFINITY;
+  for (int64_t i = 0; bias && i < value_count(bias); i++) most = fmax(most, fabs(value_element(bias, i)));
+  return most;
+}
+
 static int64_t part_begin(const Product *p, int64_t part, int64_t parts) { return p->depth * part / parts; }
 
 static bool parts_fit(const Product *p, int64_t parts, double room) {
@@ -94,6 +103,12 @@ static bool parts_fit(const Product *p, int64_t parts, double room) {
   for (int64_t i = 0; i < parts; i++)
     if (a * weight_reach(p, part_begin(p, i, parts), part_begin(p, i + 1, parts)) > room) return false;
   return true;
+}
+
+/* `bias`: in i32, or NULL. */
+static DType type_of_sums(const Node *node, const Product *p, const Value *bias) {
+  bool wraps = node->outputs[0]->dtype == RNNCC_I32;
+  return wraps || parts_fit(p, 1, INT32_MAX - largest_magnitude(bias)) ? RNNCC_I32 : RNNCC_I64;
 }
 
 static int64_t parts_of(const Product *p) {
@@ -112,7 +127,7 @@ static Value *sum_of_parts(const Formula *f, const Node *node, const Product *p,
     int64_t begin = part_begin(p, i, parts), end = part_begin(p, i + 1, parts);
     const Range of_a = {a_axis, begin, end}, of_w = {w_axis, begin, end};
     Value *part = product(f, node, build_slice(f, a, 1, &of_a), build_slice(f, w, 1, &of_w), NULL);
-    part = cast(f, part, RNNCC_I32);
+    part = cast(f, part, p->sums);
     sum = sum ? plus(f, sum, part) : part;
   }
   return sum;
@@ -137,15 +152,23 @@ static Product matmul_of(Whole a, Whole b) {
   return p;
 }
 
-/* In i32, or in f32 if that is exact. Plain loops for large depths and those known at run time only. */
-static Value *integer_matmul(const Formula *f, const Node *node, Whole a, Whole b) {
+/* In p->sums, or in f32 if that is exact. Plain loops for large depths and those known at run time only. */
+static Value *matmul_sums(const Formula *f, const Node *node, const Product *p) {
   enum { MAX_PARTS = 64 };
+  const Value *a = p->a.x, *b = p->w.x;
+  if (parts_fit(p, 1, EXACT)) return matmul_part(f, node, centred(f, &p->a), centred(f, &p->w), NULL);
+  int64_t parts = parts_of(p);
+  if (dim_is_const(a->shape[a->rank - 1]) && parts <= MAX_PARTS)
+    return sum_of_parts(f, node, p, parts, a->rank - 1, b->rank > 1 ? b->rank - 2 : 0, matmul_part);
+  return apply2(f, OP_MatMul, cast(f, centred(f, &p->a), p->sums), cast(f, centred(f, &p->w), p->sums));
+}
+
+/* `addend`: in i32, or NULL. */
+static Value *integer_matmul(const Formula *f, const Node *node, Whole a, Whole b, Value *addend) {
   Product p = matmul_of(a, b);
-  if (parts_fit(&p, 1, EXACT)) return matmul_part(f, node, centred(f, &a), centred(f, &b), NULL);
-  int64_t parts = parts_of(&p);
-  if (dim_is_const(a.x->shape[a.x->rank - 1]) && parts <= MAX_PARTS)
-    return sum_of_parts(f, node, &p, parts, a.x->rank - 1, b.x->rank > 1 ? b.x->rank - 2 : 0, matmul_part);
-  return apply2(f, OP_MatMul, cast(f, centred(f, &a), RNNCC_I32), cast(f, centred(f, &b), RNNCC_I32));
+  p.sums = type_of_sums(node, &p, addend);
+  Value *sums = matmul_sums(f, node, &p);
+  return addend ? plus(f, cast(f, sums, p.sums), cast(f, addend, p.sums)) : sums;
 }
 
 static int row_axis(const Value *a) { return a->rank > 1 ? -2 : -1; }
@@ -154,7 +177,7 @@ void expand_matmul_integer(const Formula *f, const Node *node, Value **results) 
   if (integer_product_has_kernel(node)) return;
   const Whole a = {node->inputs[0], node_input(node, 2), row_axis(node->inputs[0])};
   const Whole b = {node->inputs[1], node_input(node, 3), -1};
-  results[0] = cast(f, integer_matmul(f, node, a, b), RNNCC_I32);
+  results[0] = cast(f, integer_matmul(f, node, a, b, NULL), RNNCC_I32);
 }
 
 /* The product's scale, a_scale * b_scale / y_scale, is rounded before it is used, as ONNX Runtime does. */
@@ -162,7 +185,7 @@ void expand_qlinear_matmul(const Formula *f, const Node *node, Value **results) 
   if (integer_product_has_kernel(node)) return;
   Value *const *in = node->inputs;
   const Whole a = {in[0], in[2], row_axis(in[0])}, b = {in[3], in[5], -1};
-  Value *sums = cast(f, integer_matmul(f, node, a, b), RNNCC_F32);
+  Value *sums = cast(f, integer_matmul(f, node, a, b, NULL), RNNCC_F32);
   Value *scale = over(f, times(f, along_axis(f, in[1], row_axis(in[0]), in[0]->rank), in[4]), in[6]);
   results[0] = quantised(f, times(f, sums, scale), in[7], node->outputs[0]->dtype);
 }
@@ -187,8 +210,7 @@ void expand_qgemm(const Formula *f, const Node *node, Value **results) {
   bool turn_a = node_int(node, ATTR_transA) != 0, turn_b = node_int(node, ATTR_transB) != 0;
   const Whole a = {turn_a ? matrix_turned(f, in[0]) : in[0], in[2], -2};
   const Whole b = {turn_b ? matrix_turned(f, in[3]) : in[3], in[5], -1};
-  Value *sums = integer_matmul(f, node, a, b), *c = node_input(node, 6);
-  if (c) sums = plus(f, cast(f, sums, RNNCC_I32), c);
+  Value *sums = integer_matmul(f, node, a, b, node_input(node, 6));
   Value *scale = times(f, times(f, in[1], in[4]), number(f, in[1], node_float(node, ATTR_alpha)));
   if (node_input(node, 7)) scale = over(f, scale, in[7]);
   Value *y = times(f, cast(f, sums, RNNCC_F32), scale);
@@ -199,7 +221,7 @@ void expand_qgemm(const Formula *f, const Node *node, Value **results) {
 static Value *float_matmul(const Formula *f, const Node *node, Whole a, Value *a_scale, Whole b, Value *b_scale,
                            Value *bias) {
   Value *scale = times(f, along_axis(f, a_scale, a.axis, a.x->rank), b_scale);
-  Value *y = times(f, cast(f, integer_matmul(f, node, a, b), RNNCC_F32), scale);
+  Value *y = times(f, cast(f, integer_matmul(f, node, a, b, NULL), RNNCC_F32), scale);
   return bias ? plus(f, y, bias) : y;
 }
 
@@ -266,26 +288,21 @@ static Value *conv_by_groups(const Formula *f, const Node *node, const Product *
   return build_concat(f, (int)groups, results, 1);
 }
 
-static double largest_magnitude(const Value *bias) {
-  double most = 0;
-  if (bias && !bias->data) return INFINITY;
-  for (int64_t i = 0; bias && i < value_count(bias); i++) most = fmax(most, fabs(value_element(bias, i)));
-  return most;
+static Value *conv_sums(const Formula *f, const Node *node, const Product *p) {
+  if (parts_fit(p, 1, EXACT)) return cast(f, conv_part(f, node, centred(f, &p->a), centred(f, &p->w), NULL), p->sums);
+  int64_t groups = node_int(node, ATTR_group), parts = parts_of(p);
+  if (groups > 1) return conv_by_groups(f, node, p, groups, parts);
+  return sum_of_parts(f, node, p, parts, 1, 1, conv_part);
 }
 
 /* `bias` is i32 [M], or NULL. */
 static Value *integer_conv(const Formula *f, const Node *node, Whole x, Whole w, Value *bias) {
   Product p = conv_of(x, w);
+  p.sums = type_of_sums(node, &p, bias);
   if (parts_fit(&p, 1, EXACT - largest_magnitude(bias)))
     return conv_part(f, node, centred(f, &x), centred(f, &w), bias ? cast(f, bias, RNNCC_F32) : NULL);
-  if (parts_fit(&p, 1, EXACT)) {
-    Value *sums = cast(f, conv_part(f, node, centred(f, &x), centred(f, &w), NULL), RNNCC_I32);
-    return plus(f, sums, along_axis(f, bias, 1, x.x->rank));
-  }
-  int64_t groups = node_int(node, ATTR_group), parts = parts_of(&p);
-  Value *sums =
-      groups == 1 ? sum_of_parts(f, node, &p, parts, 1, 1, conv_part) : conv_by_groups(f, node, &p, groups, parts);
-  return bias ? plus(f, sums, along_axis(f, bias, 1, x.x->rank)) : sums;
+  Value *sums = conv_sums(f, node, &p);
+  return bias ? plus(f, sums, along_axis(f, cast(f, bias, p.sums), 1, x.x->rank)) : sums;
 }
 
 void expand_conv_integer(const Formula *f, const Node *node, Value **results) {

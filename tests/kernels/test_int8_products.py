@@ -211,3 +211,39 @@ def test_weights_whose_sums_exceed_31_bits_are_split_or_added_exactly(compile, r
     got = run_module(compile(write(tmp_path, net.model()), "--target=x86-64-v2"), net.feeds, threads=(1,))
     for name, want in net.wanted.items():
         numpy.testing.assert_array_equal(got[name], want)
+
+
+def add_deep_products(net):
+    """Products of depth 34000, of 255 times 255, each operator's: sums of more than 2^31."""
+    K, one, y_scale, y_zero = 34000, numpy.uint8(0), numpy.float32(100), numpy.uint8(1)
+    a, b, scale = numpy.full((1, K), 255, numpy.uint8), numpy.full((K, 2), 255, numpy.uint8), numpy.float32(2.0**-10)
+    sums, squared = sums_of(a, 0, b, numpy.array(0, numpy.uint8)), numpy.float32(2.0**-20)
+    of_a, of_result = [net.feed(a), *map(net.constant, (scale, one))], [net.constant(y_scale), net.constant(y_zero)]
+    as_bytes = quantised(sums.astype(numpy.float32) * (squared / y_scale), y_zero)
+    for matrix in (net.constant(b), net.feed(b)):
+        net.node("QLinearMatMul", [*of_a, matrix, net.constant(scale), net.constant(one), *of_result], as_bytes)
+    bias = numpy.full(2, 2**31 - 1, numpy.int32)
+    net.node("QGemm", [*of_a, net.constant(b), net.constant(scale), net.constant(one), net.constant(bias), *of_result],
+             quantised((sums + bias).astype(numpy.float32) * (squared / y_scale), y_zero))
+    net.node("MatMulIntegerToFloat", [of_a[0], net.constant(b), of_a[1], of_a[1], of_a[2], of_a[2]], sums.astype(numpy.float32) * squared)
+
+
+def add_large_biases(net):
+    """Convolutions of few channels, and of so many that they are split, with the largest bias there is."""
+    zero, scale, y_scale, y_zero = numpy.uint8(0), numpy.float32(2.0**-10), numpy.float32(16), numpy.uint8(1)
+    for channels in 64, 600:
+        x, w = numpy.full((1, channels, 1, 1), 255, numpy.uint8), numpy.full((2, channels, 1, 1), 255, numpy.uint8)
+        bias = numpy.array([2**31 - 1, 0], numpy.int32)
+        sums = (channels * 255**2 + bias.astype(numpy.int64)).astype(numpy.float32).reshape(1, 2, 1, 1)
+        net.node("QLinearConv", [net.feed(x), *map(net.constant, (scale, zero, w, scale, zero, y_scale, y_zero, bias))],
+                 quantised(sums * (scale * scale / y_scale), y_zero))
+
+
+@pytest.mark.parametrize("add", [add_deep_products, add_large_biases])
+def test_sums_beyond_32_bits_that_are_not_the_result_are_whole(add, compile, tmp_path):
+    """ONNX Runtime's wrap around."""
+    net = Network()
+    add(net)
+    got = run_module(compile(write(tmp_path, net.model())), net.feeds, threads=(1, 2))
+    for name, want in net.wanted.items():
+        assert got[name].tobytes() == want.tobytes(), (name, got[name], want)
