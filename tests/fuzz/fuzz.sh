@@ -5,5 +5,5 @@
 set -eu
 program=$1 found=$2 corpus=$3
 shift 3
-"$program" -max_total_time="${RNNCC_FUZZ_SECONDS:-5}" -seed=1 -close_fd_mask=2 -create_missing_dirs=1 \
+"$program" -max_total_time="${RNNCC_FUZZ_SECONDS:-2}" -seed=1 -close_fd_mask=2 -create_missing_dirs=1 \
   -artifact_prefix="$(dirname "$found")/" "$@" "$found" "$corpus" || exit 1
