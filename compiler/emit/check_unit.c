@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include <clang-c/Index.h>
-
 #include "emit/unit.h"
 #include "machine/targets.h"
 #include "template/libclang.h"
-#include "template/template_ast.h"
 
 enum { MAX_ARGUMENTS = 64 };
 
@@ -16,15 +13,15 @@ static const Node *node_at(const Unit *unit, size_t offset) {
 
 static Location diagnostic_place(const Unit *unit, CXDiagnostic diagnostic) {
   unsigned offset;
-  CXSourceLocation at = clang_getDiagnosticLocation(diagnostic);
-  clang_getSpellingLocation(at, NULL, NULL, NULL, &offset);
-  const Node *node = clang_Location_isFromMainFile(at) ? node_at(unit, offset) : NULL;
+  CXSourceLocation at = clang.getDiagnosticLocation(diagnostic);
+  clang.getSpellingLocation(at, NULL, NULL, NULL, &offset);
+  const Node *node = clang.Location_isFromMainFile(at) ? node_at(unit, offset) : NULL;
   return node ? node->where : LOCATION_FILE("generated unit");
 }
 
 static bool tell(Arena *arena, const Unit *unit, CXDiagnostic diagnostic) {
-  enum CXDiagnosticSeverity severity = clang_getDiagnosticSeverity(diagnostic);
-  const char *text = copy_cx_string(arena, clang_formatDiagnostic(diagnostic, CXDiagnostic_DisplaySourceLocation));
+  enum CXDiagnosticSeverity severity = clang.getDiagnosticSeverity(diagnostic);
+  const char *text = copy_cx_string(arena, clang.formatDiagnostic(diagnostic, CXDiagnostic_DisplaySourceLocation));
   if (severity >= CXDiagnostic_Warning) warn_at(diagnostic_place(unit, diagnostic), "in generated code: %s", text);
   return severity >= CXDiagnostic_Error;
 }
@@ -46,16 +43,16 @@ void check_unit(Arena *arena, const Unit *unit, const char *folder, const char *
   CXTranslationUnit parsed = NULL;
   const char *path = arena_format(arena, "%s/%s", folder, unit->file);
   enum CXErrorCode status =
-      clang_parseTranslationUnit2(index, path, arguments, count, NULL, 0, CXTranslationUnit_None, &parsed);
+      clang.parseTranslationUnit2(index, path, arguments, count, NULL, 0, CXTranslationUnit_None, &parsed);
   if (status != CXError_Success) bug("libclang cannot parse the generated unit: error %d", (int)status);
   bool errors = false;
-  for (unsigned i = 0; i < clang_getNumDiagnostics(parsed); i++) {
-    CXDiagnostic diagnostic = clang_getDiagnostic(parsed, i);
+  for (unsigned i = 0; i < clang.getNumDiagnostics(parsed); i++) {
+    CXDiagnostic diagnostic = clang.getDiagnostic(parsed, i);
     libclang_check_files(arena, diagnostic);
     errors |= tell(arena, unit, diagnostic);
-    clang_disposeDiagnostic(diagnostic);
+    clang.disposeDiagnostic(diagnostic);
   }
-  clang_disposeTranslationUnit(parsed);
-  clang_disposeIndex(index);
+  clang.disposeTranslationUnit(parsed);
+  clang.disposeIndex(index);
   if (errors) bug("generated code does not compile");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The clang to call. The build says which: that of the libclang that rnncc is linked with (compiler/meson.build). */
+/* The clang to call. The build says which: that of the libclang that rnncc loads (compiler/meson.build). */
 #ifndef RNNCC_CLANG_PROGRAM_H
 #define RNNCC_CLANG_PROGRAM_H
 

@@ -86,10 +86,10 @@ typedef struct Enumerators {
 static enum CXChildVisitResult keep_constant(CXCursor cursor, CXCursor parent, CXClientData data) {
   (void)parent;
   Enumerators *all = data;
-  if (clang_getCursorKind(cursor) != CXCursor_EnumConstantDecl) return CXChildVisit_Continue;
+  if (clang.getCursorKind(cursor) != CXCursor_EnumConstantDecl) return CXChildVisit_Continue;
   const Lift *lift = all->lift;
   const Declaration *declaration =
-      template_declaration(lift->ast, copy_cx_string(lift->arena, clang_getCursorSpelling(cursor)));
+      template_declaration(lift->ast, copy_cx_string(lift->arena, clang.getCursorSpelling(cursor)));
   if (lift->varies[index_of(lift, declaration)]) {
     all->any_varies = true;
     return CXChildVisit_Continue;
@@ -104,11 +104,11 @@ static enum CXChildVisitResult keep_constant(CXCursor cursor, CXCursor parent, C
 static enum CXChildVisitResult shrink_enum(CXCursor cursor, CXCursor parent, CXClientData data) {
   (void)parent;
   Lift *lift = data;
-  if (clang_getCursorKind(cursor) != CXCursor_EnumDecl ||
-      !clang_Location_isFromMainFile(clang_getCursorLocation(cursor)))
+  if (clang.getCursorKind(cursor) != CXCursor_EnumDecl ||
+      !clang.Location_isFromMainFile(clang.getCursorLocation(cursor)))
     return CXChildVisit_Continue;
   Enumerators all = {.lift = lift, .kept = text_new(lift->arena)};
-  clang_visitChildren(cursor, keep_constant, &all);
+  clang.visitChildren(cursor, keep_constant, &all);
   if (!all.any_varies) return CXChildVisit_Continue;
   if (all.kept.length)
     add_edit(&lift->edits, cursor_range(cursor), arena_format(lift->arena, "enum { %s }", all.kept.data));
@@ -211,7 +211,7 @@ const char *leave_to_run_time(Arena *arena, const TemplateAst *ast, const char *
   lift.varies = ARENA_ARRAY(arena, bool, ast->n_declarations);
   lift.takes = ARENA_ARRAY(arena, bool, ast->n_declarations);
   find_dependants(&lift, n, knobs);
-  clang_visitChildren(clang_getTranslationUnitCursor(ast->unit), shrink_enum, &lift);
+  clang.visitChildren(clang.getTranslationUnitCursor(ast->unit), shrink_enum, &lift);
   edit_names(&lift);
   edit_kernel(&lift);
   declare_sizes(&lift);

@@ -101,19 +101,19 @@ static enum CXChildVisitResult list_children(CXCursor cursor, CXCursor parent, C
 static enum CXChildVisitResult list_statements(CXCursor cursor, CXCursor parent, CXClientData data) {
   (void)parent;
   Block *block = data;
-  if (clang_Cursor_isNull(block->first)) block->first = cursor;
+  if (clang.Cursor_isNull(block->first)) block->first = cursor;
   block->last = cursor;
-  block->declares |= clang_getCursorKind(cursor) == CXCursor_DeclStmt;
+  block->declares |= clang.getCursorKind(cursor) == CXCursor_DeclStmt;
   return CXChildVisit_Continue;
 }
 
 /* False if the condition is not known at compile time. */
 static bool evaluate(CXCursor condition, bool *value) {
-  CXEvalResult result = clang_Cursor_Evaluate(condition);
+  CXEvalResult result = clang.Cursor_Evaluate(condition);
   if (!result) return false;
-  bool known = clang_EvalResult_getKind(result) == CXEval_Int;
-  if (known) *value = clang_EvalResult_getAsLongLong(result) != 0;
-  clang_EvalResult_dispose(result);
+  bool known = clang.EvalResult_getKind(result) == CXEval_Int;
+  if (known) *value = clang.EvalResult_getAsLongLong(result) != 0;
+  clang.EvalResult_dispose(result);
   return known;
 }
 
@@ -129,10 +129,10 @@ static Range statement_range(const TemplateAst *ast, CXCursor cursor) {
 /* A block without its braces, unless it has declarations. */
 static Range unwrapped(const TemplateAst *ast, CXCursor live) {
   Range range = statement_range(ast, live);
-  if (clang_getCursorKind(live) != CXCursor_CompoundStmt) return range;
-  Block block = {.first = clang_getNullCursor()};
-  clang_visitChildren(live, list_statements, &block);
-  if (block.declares || clang_Cursor_isNull(block.first)) return range;
+  if (clang.getCursorKind(live) != CXCursor_CompoundStmt) return range;
+  Block block = {.first = clang.getNullCursor()};
+  clang.visitChildren(live, list_statements, &block);
+  if (block.declares || clang.Cursor_isNull(block.first)) return range;
   return (Range){cursor_range(block.first).begin, statement_range(ast, block.last).end};
 }
 
@@ -154,25 +154,25 @@ static void keep_branch(Pruner *pruner, Range whole, CXCursor live, CXCursor par
   if (kept.end < whole.end) add_edit(pruner->edits, (Range){kept.end, whole.end}, "");
   if (bare) dedent(pruner, kept);
   pruner->depth += bare;
-  if (clang_getCursorKind(live) == CXCursor_IfStmt)
+  if (clang.getCursorKind(live) == CXCursor_IfStmt)
     prune(live, parent, pruner);
   else
-    clang_visitChildren(live, prune, pruner);
+    clang.visitChildren(live, prune, pruner);
   pruner->depth -= bare;
 }
 
 static enum CXChildVisitResult prune(CXCursor cursor, CXCursor parent, CXClientData data) {
   Pruner *pruner = data;
-  bool top = clang_getCursorKind(parent) == CXCursor_TranslationUnit;
-  if (top && !clang_Location_isFromMainFile(clang_getCursorLocation(cursor))) return CXChildVisit_Continue;
+  bool top = clang.getCursorKind(parent) == CXCursor_TranslationUnit;
+  if (top && !clang.Location_isFromMainFile(clang.getCursorLocation(cursor))) return CXChildVisit_Continue;
   bool value;
-  if (clang_getCursorKind(cursor) != CXCursor_IfStmt) return CXChildVisit_Recurse;
+  if (clang.getCursorKind(cursor) != CXCursor_IfStmt) return CXChildVisit_Recurse;
   Children parts = {0};
-  clang_visitChildren(cursor, list_children, &parts);
+  clang.visitChildren(cursor, list_children, &parts);
   if (parts.count < 2 || !evaluate(parts.list[0], &value)) return CXChildVisit_Recurse;
   Range whole = statement_range(pruner->ast, cursor);
   int live = value ? 1 : 2;
-  bool in_block = clang_getCursorKind(parent) == CXCursor_CompoundStmt;
+  bool in_block = clang.getCursorKind(parent) == CXCursor_CompoundStmt;
   if (live < parts.count)
     keep_branch(pruner, whole, parts.list[live], parent, in_block);
   else
@@ -248,7 +248,7 @@ static char *tidy(Arena *arena, const char *text) {
 
 /* The element type of a C type; RNNCC_NONE: none. */
 static DType element_of(CXType type) {
-  int bits = 8 * (int)clang_Type_getSizeOf(type);
+  int bits = 8 * (int)clang.Type_getSizeOf(type);
   switch (type.kind) {
   case CXType_Float:
     return RNNCC_F32;
@@ -273,23 +273,23 @@ static DType element_of(CXType type) {
 }
 
 static Parameter parameter_of(Arena *arena, CXCursor cursor) {
-  CXType type = clang_getCanonicalType(clang_getCursorType(cursor)), target = clang_getPointeeType(type);
-  Parameter parameter = {.name = copy_cx_string(arena, clang_getCursorSpelling(cursor))};
+  CXType type = clang.getCanonicalType(clang.getCursorType(cursor)), target = clang.getPointeeType(type);
+  Parameter parameter = {.name = copy_cx_string(arena, clang.getCursorSpelling(cursor))};
   parameter.kind = type.kind == CXType_Float ? PARAMETER_FLOAT : PARAMETER_INTEGER;
   if (type.kind == CXType_Double) parameter.kind = PARAMETER_DOUBLE;
   if (type.kind != CXType_Pointer) return parameter;
   parameter.kind = target.kind == CXType_Pointer ? PARAMETER_POINTERS : PARAMETER_POINTER;
-  if (target.kind == CXType_Pointer) target = clang_getPointeeType(target);
-  parameter.points_to_const = clang_isConstQualifiedType(target);
+  if (target.kind == CXType_Pointer) target = clang.getPointeeType(target);
+  parameter.points_to_const = clang.isConstQualifiedType(target);
   parameter.element = element_of(target);
   return parameter;
 }
 
 static void read_signature(Arena *arena, const TemplateAst *ast, SpecialisedKernel *kernel) {
-  int count = clang_Cursor_getNumArguments(ast->kernel);
+  int count = clang.Cursor_getNumArguments(ast->kernel);
   Parameter *parameters = ARENA_ARRAY(arena, Parameter, count);
   for (int i = 0; i < count; i++)
-    parameters[i] = parameter_of(arena, clang_Cursor_getArgument(ast->kernel, (unsigned)i));
+    parameters[i] = parameter_of(arena, clang.Cursor_getArgument(ast->kernel, (unsigned)i));
   kernel->n_parameters = count;
   kernel->parameters = parameters;
 }
@@ -298,7 +298,7 @@ static void rename_and_prune(Arena *arena, const TemplateAst *ast, const char *n
                              SpecialisedKernel *kernel) {
   Edits edits = {.arena = arena};
   Pruner pruner = {ast, &edits, 0};
-  clang_visitChildren(clang_getTranslationUnitCursor(ast->unit), prune, &pruner);
+  clang.visitChildren(clang.getTranslationUnitCursor(ast->unit), prune, &pruner);
   drop_choices(&edits, ast);
   Names names = template_names(arena, ast);
   drop_unused(&edits, ast, &names, name);

@@ -7,15 +7,7 @@
 #include "support/diagnostics.h"
 #include "support/list.h"
 #include "support/text.h"
-#include "template/libclang.h"
 #include "template/session.h"
-
-const char *copy_cx_string(Arena *arena, CXString string) {
-  const char *text = clang_getCString(string);
-  char *copy = arena_string(arena, text ? text : "");
-  clang_disposeString(string);
-  return copy;
-}
 
 /* What stands before every template in libclang's unit: the headers that many templates include, and whose names
  * no other template has. These lines are the unit's preamble, which libclang keeps, so that it reads the headers once
@@ -27,18 +19,18 @@ enum { TEXT_BEGIN = sizeof headers - 1 };
 
 unsigned template_offset(CXSourceLocation location) {
   unsigned offset;
-  clang_getExpansionLocation(location, NULL, NULL, NULL, &offset);
+  clang.getExpansionLocation(location, NULL, NULL, NULL, &offset);
   return offset - TEXT_BEGIN;
 }
 
 CXSourceRange template_text_range(const TemplateAst *ast) {
-  CXSourceLocation begin = clang_getLocationForOffset(ast->unit, ast->file, TEXT_BEGIN);
-  return clang_getRange(begin, clang_getLocationForOffset(ast->unit, ast->file, TEXT_BEGIN + (unsigned)ast->length));
+  CXSourceLocation begin = clang.getLocationForOffset(ast->unit, ast->file, TEXT_BEGIN);
+  return clang.getRange(begin, clang.getLocationForOffset(ast->unit, ast->file, TEXT_BEGIN + (unsigned)ast->length));
 }
 
 Range cursor_range(CXCursor cursor) {
-  CXSourceRange extent = clang_getCursorExtent(cursor);
-  return (Range){template_offset(clang_getRangeStart(extent)), template_offset(clang_getRangeEnd(extent))};
+  CXSourceRange extent = clang.getCursorExtent(cursor);
+  return (Range){template_offset(clang.getRangeStart(extent)), template_offset(clang.getRangeEnd(extent))};
 }
 
 const Declaration *template_declaration(const TemplateAst *ast, const char *name) {
@@ -63,14 +55,14 @@ static const char *legal_of(Arena *arena, const char *comment) {
 static Declaration *add_declaration(Arena *arena, TemplateAst *ast, DeclarationKind kind, CXCursor cursor) {
   Declaration *added = LIST_ADD(arena, ast->declarations, ast->n_declarations, ast->capacity);
   added->kind = kind;
-  added->name = copy_cx_string(arena, clang_getCursorSpelling(cursor));
+  added->name = copy_cx_string(arena, clang.getCursorSpelling(cursor));
   return added;
 }
 
 Range declaration_range(const TemplateAst *ast, CXCursor cursor) {
   Range range = cursor_range(cursor);
-  CXSourceRange comment = clang_Cursor_getCommentRange(cursor);
-  if (!clang_Range_isNull(comment)) range.begin = template_offset(clang_getRangeStart(comment));
+  CXSourceRange comment = clang.Cursor_getCommentRange(cursor);
+  if (!clang.Range_isNull(comment)) range.begin = template_offset(clang.getRangeStart(comment));
   while (range.end < ast->length && (ast->text[range.end] == ' ' || ast->text[range.end] == '\n')) range.end++;
   if (range.end < ast->length && ast->text[range.end] == ';') range.end++;
   return range;
@@ -99,16 +91,16 @@ static enum CXChildVisitResult first_child(CXCursor cursor, CXCursor parent, CXC
 static enum CXChildVisitResult collect_enumerator(CXCursor cursor, CXCursor parent, CXClientData data) {
   (void)parent;
   Collector *collector = data;
-  if (clang_getCursorKind(cursor) != CXCursor_EnumConstantDecl) return CXChildVisit_Continue;
+  if (clang.getCursorKind(cursor) != CXCursor_EnumConstantDecl) return CXChildVisit_Continue;
   DeclarationKind kind = collector->legal ? DECLARATION_KNOB : DECLARATION_OTHER;
   Declaration *knob = add_declaration(collector->arena, collector->ast, kind, cursor);
   knob->legal = collector->legal;
   if (kind == DECLARATION_KNOB) knob->whole = collector->whole;
   knob->is_enumerator = true;
-  knob->number = clang_getEnumConstantDeclValue(cursor);
-  CXCursor value = clang_getNullCursor();
-  clang_visitChildren(cursor, first_child, &value);
-  if (!clang_Cursor_isNull(value))
+  knob->number = clang.getEnumConstantDeclValue(cursor);
+  CXCursor value = clang.getNullCursor();
+  clang.visitChildren(cursor, first_child, &value);
+  if (!clang.Cursor_isNull(value))
     knob->value = cursor_range(value);
   else if (kind == DECLARATION_KNOB)
     bug("%s: knob %s has no value", collector->ast->path, knob->name);
@@ -126,7 +118,7 @@ static void collect_typedef(Collector *collector, CXCursor cursor) {
 
 static enum CXChildVisitResult find_body(CXCursor cursor, CXCursor parent, CXClientData data) {
   (void)parent;
-  if (clang_getCursorKind(cursor) == CXCursor_CompoundStmt) *(CXCursor *)data = cursor;
+  if (clang.getCursorKind(cursor) == CXCursor_CompoundStmt) *(CXCursor *)data = cursor;
   return CXChildVisit_Continue;
 }
 
@@ -135,8 +127,8 @@ static void collect_function(Collector *collector, CXCursor cursor, const char *
   DeclarationKind kind = strstr(comment, "hook:") ? DECLARATION_HOOK : DECLARATION_OTHER;
   Declaration *function = add_declaration(collector->arena, ast, kind, cursor);
   function->whole = collector->whole;
-  CXCursor body = clang_getNullCursor();
-  clang_visitChildren(cursor, find_body, &body);
+  CXCursor body = clang.getNullCursor();
+  clang.visitChildren(cursor, find_body, &body);
   Range braces = cursor_range(body);
   function->is_function = true;
   function->value = (Range){braces.begin + 1, braces.end - 1};
@@ -146,14 +138,14 @@ static void collect_function(Collector *collector, CXCursor cursor, const char *
 static enum CXChildVisitResult collect(CXCursor cursor, CXCursor parent, CXClientData data) {
   (void)parent;
   Collector *collector = data;
-  if (!clang_Location_isFromMainFile(clang_getCursorLocation(cursor))) return CXChildVisit_Continue;
-  const char *comment = copy_cx_string(collector->arena, clang_Cursor_getRawCommentText(cursor));
+  if (!clang.Location_isFromMainFile(clang.getCursorLocation(cursor))) return CXChildVisit_Continue;
+  const char *comment = copy_cx_string(collector->arena, clang.Cursor_getRawCommentText(cursor));
   collector->legal = legal_of(collector->arena, comment);
   collector->whole = declaration_range(collector->ast, cursor);
-  switch (clang_getCursorKind(cursor)) {
+  switch (clang.getCursorKind(cursor)) {
   case CXCursor_EnumDecl:
-    if (!clang_Cursor_isAnonymous(cursor)) add_declaration(collector->arena, collector->ast, DECLARATION_OTHER, cursor);
-    clang_visitChildren(cursor, collect_enumerator, collector);
+    if (!clang.Cursor_isAnonymous(cursor)) add_declaration(collector->arena, collector->ast, DECLARATION_OTHER, cursor);
+    clang.visitChildren(cursor, collect_enumerator, collector);
     break;
   case CXCursor_TypedefDecl:
     collect_typedef(collector, cursor);
@@ -162,7 +154,7 @@ static enum CXChildVisitResult collect(CXCursor cursor, CXCursor parent, CXClien
     collect_function(collector, cursor, comment);
     break;
   case CXCursor_StructDecl:
-    if (clang_Cursor_isAnonymous(cursor)) break;
+    if (clang.Cursor_isAnonymous(cursor)) break;
     add_declaration(collector->arena, collector->ast, DECLARATION_OTHER, cursor);
     break;
   case CXCursor_VarDecl:
@@ -196,7 +188,7 @@ static void collect_includes(Arena *arena, TemplateAst *ast) {
 /* The lines of the headers that stand before the template. */
 static unsigned header_lines(const TemplateAst *ast) {
   unsigned first;
-  clang_getFileLocation(clang_getLocationForOffset(ast->unit, ast->file, TEXT_BEGIN), NULL, &first, NULL, NULL);
+  clang.getFileLocation(clang.getLocationForOffset(ast->unit, ast->file, TEXT_BEGIN), NULL, &first, NULL, NULL);
   return first - 1;
 }
 
@@ -204,10 +196,10 @@ static unsigned header_lines(const TemplateAst *ast) {
 static const char *place_of(Arena *arena, const TemplateAst *ast, CXDiagnostic diagnostic) {
   CXFile file;
   unsigned line, column, offset, above = header_lines(ast);
-  clang_getFileLocation(clang_getDiagnosticLocation(diagnostic), &file, &line, &column, &offset);
+  clang.getFileLocation(clang.getDiagnosticLocation(diagnostic), &file, &line, &column, &offset);
   if (!file) return ast->path;
-  if (!clang_File_isEqual(file, ast->file))
-    return arena_format(arena, "%s:%u:%u", copy_cx_string(arena, clang_getFileName(file)), line, column);
+  if (!clang.File_isEqual(file, ast->file))
+    return arena_format(arena, "%s:%u:%u", copy_cx_string(arena, clang.getFileName(file)), line, column);
   if (line <= above) return arena_format(arena, "line %u of the headers before %s", line, ast->path);
   return arena_format(arena, "%s:%u:%u", ast->path, line - above, column);
 }
@@ -216,7 +208,7 @@ static const char *place_of(Arena *arena, const TemplateAst *ast, CXDiagnostic d
  * else is a mistake in the template. */
 static void stop_on_error(Arena *arena, const TemplateAst *ast, CXDiagnostic diagnostic) {
   const char *place = place_of(arena, ast, diagnostic),
-             *what = copy_cx_string(arena, clang_getDiagnosticSpelling(diagnostic));
+             *what = copy_cx_string(arena, clang.getDiagnosticSpelling(diagnostic));
   if (strstr(what, "file not found"))
     fatal_at(
         LOCATION_FILE(place), EXIT_ENVIRONMENT,
@@ -228,10 +220,10 @@ static void stop_on_error(Arena *arena, const TemplateAst *ast, CXDiagnostic dia
 }
 
 static void stop_on_diagnostics(Arena *arena, const TemplateAst *ast) {
-  for (unsigned i = 0; i < clang_getNumDiagnostics(ast->unit); i++) {
-    CXDiagnostic diagnostic = clang_getDiagnostic(ast->unit, i);
-    if (clang_getDiagnosticSeverity(diagnostic) >= CXDiagnostic_Error) stop_on_error(arena, ast, diagnostic);
-    clang_disposeDiagnostic(diagnostic);
+  for (unsigned i = 0; i < clang.getNumDiagnostics(ast->unit); i++) {
+    CXDiagnostic diagnostic = clang.getDiagnostic(ast->unit, i);
+    if (clang.getDiagnosticSeverity(diagnostic) >= CXDiagnostic_Error) stop_on_error(arena, ast, diagnostic);
+    clang.disposeDiagnostic(diagnostic);
   }
 }
 
@@ -275,8 +267,9 @@ static enum CXErrorCode parse_first(TemplateSession *session, KeptUnit *unit, st
                              arena_format(arena, "-DSIMD_PLAIN_LANES=%d", unit->lanes),
                              arena_format(arena, "-I%s/templates", data),
                              arena_format(arena, "-I%s/runtime", data)};
-  return clang_parseTranslationUnit2(shared_index(session), unit->path, arguments,
-                                     (int)(sizeof arguments / sizeof *arguments), file, 1, PARSE_OPTIONS, &unit->unit);
+  CXIndex index = shared_index(session);
+  return clang.parseTranslationUnit2(index, unit->path, arguments, (int)(sizeof arguments / sizeof *arguments), file, 1,
+                                     PARSE_OPTIONS, &unit->unit);
 }
 
 static KeptUnit *add_unit(TemplateSession *session, const char *path, int lanes) {
@@ -295,7 +288,7 @@ static const KeptUnit *parse(const char *template_path, const char *text, int la
   const char *whole = arena_format(for_call, "%s%s", headers, text);
   struct CXUnsavedFile file = {.Filename = unit->path, .Contents = whole, .Length = strlen(whole)};
   int status = first ? (int)parse_first(session, unit, &file)
-                     : clang_reparseTranslationUnit(unit->unit, 1, &file, CXReparse_None);
+                     : clang.reparseTranslationUnit(unit->unit, 1, &file, CXReparse_None);
   arena_free(for_call);
   if (status != 0) bug("libclang cannot parse %s: error %d", template_path, status);
   return unit;
@@ -308,12 +301,12 @@ TemplateAst *template_ast_parse(Arena *arena, const char *path, const char *name
   ast->length = strlen(text);
   const KeptUnit *unit = parse(path, text, lanes);
   ast->unit = unit->unit;
-  ast->file = clang_getFile(ast->unit, unit->path);
+  ast->file = clang.getFile(ast->unit, unit->path);
   stop_on_diagnostics(arena, ast);
-  ast->kernel = clang_getNullCursor();
+  ast->kernel = clang.getNullCursor();
   Collector collector = {.arena = arena, .ast = ast, .kernel_name = name};
-  clang_visitChildren(clang_getTranslationUnitCursor(ast->unit), collect, &collector);
-  if (clang_Cursor_isNull(ast->kernel)) bug("%s: no function `%s`", path, name);
+  clang.visitChildren(clang.getTranslationUnitCursor(ast->unit), collect, &collector);
+  if (clang.Cursor_isNull(ast->kernel)) bug("%s: no function `%s`", path, name);
   collect_includes(arena, ast);
   return ast;
 }

@@ -3,10 +3,9 @@
 #ifndef RNNCC_TEMPLATE_AST_H
 #define RNNCC_TEMPLATE_AST_H
 
-#include <clang-c/Index.h>
 #include <stdbool.h>
 
-#include "support/arena.h"
+#include "template/libclang.h"
 
 /* Half-open byte range of the template's text. */
 typedef struct Range {
@@ -54,6 +53,5 @@ Range cursor_range(CXCursor cursor);
 Range declaration_range(const TemplateAst *ast, CXCursor cursor);
 unsigned template_offset(CXSourceLocation location); /* in the template's text, in bytes */
 CXSourceRange template_text_range(const TemplateAst *ast);
-const char *copy_cx_string(Arena *arena, CXString string); /* disposes of `string` */
 
 #endif

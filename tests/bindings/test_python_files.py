@@ -207,13 +207,8 @@ def program(path, text):
 
 
 def test_where_llvm_is_missing_it_says_what_to_install(by_this_rnncc, monkeypatch, tmp_path):
-    with monkeypatch.context() as patch:
-        patch.setenv("RNNCC_CLANG", str(tmp_path / "clang-19"))
-        with pytest.raises(rnncc.ToolchainError, match="apt-get install clang-19 lld-19"):
-            rnncc.compile(DIGITS)
-    loader = "rnncc: error while loading shared libraries: libclang-19.so.19: cannot open shared object file"
-    monkeypatch.setenv("RNNCC", program(tmp_path / "rnncc", f"echo '{loader}' >&2; exit 127"))
-    with pytest.raises(rnncc.ToolchainError, match="(?s)libclang-19.*apt-get install libclang1-19 clang-19 lld-19"):
+    monkeypatch.setenv("RNNCC_CLANG", str(tmp_path / "clang-19"))
+    with pytest.raises(rnncc.ToolchainError, match="apt-get install clang-19 lld-19"):
         rnncc.compile(DIGITS)
 
 

@@ -57,7 +57,7 @@ def test_its_programs_are_commands(user):
 
 
 def test_all_that_it_reads_is_its_own(user):
-    """The libraries but libclang, and the data: where a file is missing it is looked for in the wheel."""
+    """The libraries and the data: where a file is missing it is looked for in the wheel."""
     program = user.packages / "rnncc" / "bin" / "rnncc"
     libraries = user.must("ldd", program)
     assert libraries.count(f"{user.packages}/rnncc/") == 2 and "not found" not in libraries
@@ -72,17 +72,17 @@ def test_all_that_it_reads_is_its_own(user):
 
 
 def test_where_llvm_is_missing_it_says_so(user):
-    """A program that the loader cannot start for want of libclang: here one of another name."""
+    """A program that finds no libclang: here one of another name."""
     program = user.packages / "rnncc" / "bin" / "rnncc"
     kept = program.read_bytes()
     program.write_bytes(kept.replace(b"libclang-19.so.19\0", b"libclang-19.so.xx\0"))
     try:
-        told, refused = user.run(user.bin / "rnncc", "--version"), user.run(user.bin / "python", "-c", FIRST_RESULT)
+        told, refused = user.run(user.bin / "rnncc", "digits_rnn.json"), user.run(user.bin / "python", "-c", FIRST_RESULT)
     finally:
         program.write_bytes(kept)
     for done in (told, refused):
         assert "libclang-19.so.xx" in done.stderr and "apt-get install libclang1-19 clang-19 lld-19" in done.stderr
-    assert told.returncode == 127 and "ToolchainError" in refused.stderr
+    assert told.returncode == 5 and "ToolchainError" in refused.stderr
     refused = user.run(user.bin / "python", "-c", FIRST_RESULT, RNNCC_CLANG="/nowhere/clang-19")
     assert "ToolchainError" in refused.stderr and "apt-get install clang-19 lld-19" in refused.stderr
 
@@ -109,10 +109,10 @@ def test_its_record_is_of_its_files_and_the_same_build_gives_the_same_bytes(whee
     assert Path(again.stdout.strip()).read_bytes() == wheel.read_bytes()
 
 
-def test_auditwheel_gives_it_the_same_tag_but_for_libclang(wheel, tmp_path):
-    """auditwheel puts other copies of the small libraries in, by patchelf. Its tag, and what it left out."""
+def test_auditwheel_gives_it_the_same_tag(wheel, tmp_path):
+    """auditwheel puts other copies of the small libraries in, by patchelf."""
     here = Path(sys.executable).parent
-    done = subprocess.run([here / "auditwheel", "repair", "--exclude", "libclang-19.so.19", "-w", tmp_path, wheel],
+    done = subprocess.run([here / "auditwheel", "repair", "-w", tmp_path, wheel],
                           capture_output=True, text=True, timeout=120, env={**os.environ, "PATH": f"{here}:{os.environ['PATH']}"})
     assert done.returncode == 0, done.stderr
     (repaired,) = tmp_path.glob("*.whl")

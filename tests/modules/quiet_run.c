@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * quiet_run MODULE.so THREADS: exits 0 if `run` is as quiet as promised, else reports what it did. 77: so far it is,
- * but the kernel has no seccomp filters.
+ * quiet_run MODULE.so THREADS: exits 0 if `run` is as quiet as promised, else reports what it did; of a module that
+ * trains also `backward`, `step` and what goes with them. 77: so far it is, but the kernel has no seccomp filters.
  *
  * Own functions, to which the module's references bind, count allocations and locks. The kernel checks the system
  * calls: from some point on, all threads of the process are under a filter that kills it for any system call, or, if
@@ -84,16 +84,52 @@ static rnncc_tensor *make_tensors(const rnncc_info *info, const rnncc_tensor_inf
 
 typedef struct Runner {
   const rnncc_api *api;
+  rnncc_model *model;
   rnncc_context *context;
   rnncc_tensor *inputs, *outputs;
+  rnncc_tensor *weights; /* of a module that trains: room for each */
 } Runner;
 
-static void run_all(const Runner *runner) {
+static rnncc_status run_once(const Runner *runner) {
   const rnncc_info *info = runner->api->info;
-  for (int i = 0; i < RUNS; i++)
-    if (runner->api->run(runner->context, runner->inputs, (size_t)info->n_inputs, runner->outputs,
-                         (size_t)info->n_outputs))
-      fail(runner->api->last_error(runner->context));
+  return runner->api->run(runner->context, runner->inputs, (size_t)info->n_inputs, runner->outputs,
+                          (size_t)info->n_outputs);
+}
+
+/* Its gradient, then the weight, which is set to what it is. */
+static rnncc_status move_weight(const Runner *runner, int i) {
+  const rnncc_training *training = runner->api->training;
+  const char *name = rnncc_parameter_at(training->info, i)->name;
+  const rnncc_tensor *room = &runner->weights[i];
+  rnncc_status status = training->gradient(runner->context, name, room->data, room->bytes);
+  if (!status) status = training->weights_get(runner->model, name, room->data, room->bytes);
+  return status ? status : training->weights_set(runner->model, name, room->data, room->bytes);
+}
+
+static rnncc_status train_once(const Runner *runner, rnncc_rule rule) {
+  const rnncc_training *training = runner->api->training;
+  const rnncc_optimizer optimizer = {.struct_size = sizeof optimizer,
+                                     .rule = rule,
+                                     .learning_rate = 1e-3f,
+                                     .momentum = 0.9f,
+                                     .beta1 = 0.9f,
+                                     .beta2 = 0.999f,
+                                     .epsilon = 1e-8f,
+                                     .max_norm = 1};
+  double norm;
+  rnncc_status status = training->backward(runner->context);
+  for (int i = 0; !status && i < training->info->n_parameters; i++) status = move_weight(runner, i);
+  if (!status) status = training->gradient_norm(runner->context, &norm);
+  return status ? status : training->step(runner->context, &optimizer);
+}
+
+static void run_all(const Runner *runner) {
+  static const rnncc_rule rules[] = {RNNCC_SGD, RNNCC_ADAM, RNNCC_ADAMW};
+  for (int i = 0; i < RUNS; i++) {
+    rnncc_status status = run_once(runner);
+    if (!status && runner->api->training) status = train_once(runner, rules[i % 3]);
+    if (status) fail(runner->api->last_error(runner->context));
+  }
 }
 
 static void check_no_allocation_and_no_lock(const Runner *runner) {
@@ -166,12 +202,13 @@ static void forbid_system_calls(int threads) {
 
 static Runner make_runner(const rnncc_api *api, int threads) {
   rnncc_options options = {.struct_size = sizeof options, .threads = threads};
-  rnncc_model *model;
   Runner runner = {.api = api};
-  if (api->model_create(&options, &model, NULL)) fail("model_create fails");
-  if (api->context_create(model, NULL, 0, &runner.context, NULL)) fail("context_create fails");
+  if (api->model_create(&options, &runner.model, NULL)) fail("model_create fails");
+  if (api->context_create(runner.model, NULL, 0, &runner.context, NULL)) fail("context_create fails");
   runner.inputs = make_tensors(api->info, api->info->inputs, api->info->n_inputs, 0);
   runner.outputs = make_tensors(api->info, api->info->outputs, api->info->n_outputs, 1);
+  if (api->training)
+    runner.weights = make_tensors(api->info, api->training->info->parameters, api->training->info->n_parameters, 1);
   if (api->warmup(runner.context)) fail("warmup fails");
   return runner;
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The promises of every run to its host: no allocation, no lock, no system call except those by which threads wait for
-each other, no CPU time when idle; and the same bits for any number of threads."""
+each other, no CPU time when idle; and the same bits for any number of threads. Steps of training allocate nothing either."""
 import itertools
 import math
 import os
@@ -11,6 +11,7 @@ import pytest
 
 from conftest import ROOT, build_directory
 from support.amount import some
+from support.bodies import Body
 from support.model_builder import Model
 from support.module import Module
 from support.preloaded import preloaded
@@ -107,6 +108,56 @@ def test_shipped_models_run_quietly(model, threads, compile):
 def test_layers_run_quietly(threads, name, compile, tmp_path):
     make, options = MODELS[name]
     quiet_run(compile(make().write(tmp_path), "--threads=8", *options), threads)
+
+
+# ---- modules that train: run, backward, gradients, weights and steps of each rule ----
+
+def loss_of(model, scores):
+    labels = model.input("labels", "i64", [2])
+    model.output(model.node("SoftmaxCrossEntropyLoss", [scores, labels], ["loss"]))
+    return model
+
+
+def trained_layers():
+    """A bidirectional LSTM with lengths, Dropout, and a GRU, of as many steps as the run says."""
+    rng, model = np.random.default_rng(5), Model("trained_layers")
+    x, lengths = model.input("x", "f32", [model.dim("T", 1, T, 20), 2, I]), model.input("lengths", "i32", [2])
+    weights = [model.constant(uniform(rng, *shape)) for shape in ((2, 4 * H, I), (2, 4 * H, H), (2, 8 * H))]
+    y = model.node("LSTM", [x, *weights, lengths], hidden_size=H, direction="bidirectional")
+    y = model.node("Reshape", [model.node("Transpose", [y], perm=[0, 2, 1, 3]), model.constant(np.array([0, 0, 2 * H]))])
+    y = model.node("Dropout", [y, model.constant(np.float32(0.2))])
+    weights = [model.constant(uniform(rng, *shape)) for shape in ((1, 3 * H, 2 * H), (1, 3 * H, H))]
+    _, last = model.node("GRU", [y, *weights], 2, hidden_size=H)
+    last = model.node("Squeeze", [last, model.constant(np.array([0]))])
+    return loss_of(model, model.node("MatMul", [last, model.constant(uniform(rng, H, 5))]))
+
+
+def trained_convolutions():
+    rng, model = np.random.default_rng(6), Model("trained_convolutions")
+    x = model.input("x", "f32", [2, 3, 20, 20])
+    x = model.node("Conv", [x, model.constant(uniform(rng, 24, 3, 3, 3))], kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+    statistics = [model.constant(np.full(24, value, np.float32)) for value in (1, 0, 0, 1)]
+    x = model.node("BatchNormalization", [x, *statistics], 3, training_mode=1)[0]
+    x = model.node("MaxPool", [model.node("Relu", [x])], kernel_shape=[2, 2], strides=[2, 2])
+    return loss_of(model, model.node("MatMul", [model.node("Flatten", [x]), model.constant(uniform(rng, 2400, 5))]))
+
+
+def trained_cell():
+    """A cell of one's own, in a Scan that stays one."""
+    rng, model = np.random.default_rng(7), Model("trained_cell")
+    x, w, r = model.input("x", "f32", [model.dim("T", 1, T, 20), 2, I]), *(
+        model.constant(uniform(rng, *shape)) for shape in ((I, H), (H, H)))
+    body = Body(model, h="f32", x="f32")
+    h = body.node("Tanh", [body.node("Add", [body.node("MatMul", [body.inputs[1], w]), body.node("MatMul", [body.inputs[0], r])])])
+    body.output(h, h)
+    first = model.constant(np.zeros((2, H), np.float32))
+    last, _ = model.node("Scan", [first, x], 2, body=body, num_scan_inputs=1)
+    return loss_of(model, model.node("MatMul", [last, model.constant(uniform(rng, H, 5))]))
+
+
+@pytest.mark.parametrize("make, threads", [(trained_layers, 3), (trained_convolutions, 1), (trained_cell, 3)])
+def test_training_runs_quietly(make, threads, compile, tmp_path):
+    quiet_run(compile(make().write(tmp_path), "--train", "--threads=8"), threads)
 
 
 def test_without_seccomp_it_is_skipped(compile, tmp_path):

@@ -2,6 +2,7 @@
 """clang missing, failing, hanging, or a file of rnncc's own missing: exit 5 in time, the old output intact, nothing left
 behind."""
 import os
+import re
 import shutil
 import signal
 import stat
@@ -45,6 +46,23 @@ def script(path, text):
 
 def test_missing_clang_says_how_to_get_it(attempt, tmp_path):
     assert attempt(tmp_path / "no-such-clang").count(f"apt-get install {clang_name()}") == 1
+
+
+@pytest.mark.unsanitized
+def test_missing_libclang_says_how_to_get_it(rnncc, root, tmp_path):
+    """Here a program that looks for one of another name. What parses no template does without."""
+    llvm = clang_name().removeprefix("clang-")
+    program = tmp_path / "rnncc"
+    program.write_bytes(re.sub(rb"libclang(?=[-.][^\0/]*\0)", b"libclown", rnncc.path.read_bytes()))
+    program.chmod(0o755)
+    model, environment = root / "models" / "digits_rnn.json", {**os.environ, "RNNCC_DATA": os.environ.get("RNNCC_DATA", str(root))}
+    run = lambda emit: subprocess.run([program, model, f"--emit={emit}", "-o", tmp_path / emit], capture_output=True, text=True,
+                                      timeout=60, env=environment)
+    assert run("graph").returncode == 0
+    done = run("so")
+    assert done.returncode == EXIT_ENVIRONMENT and not (tmp_path / "so").exists()
+    assert "error: cannot load libclang" in done.stderr and "libclown" in done.stderr
+    assert f"apt-get install libclang1-{llvm} {clang_name()} lld-{llvm}" in done.stderr
 
 
 @pytest.mark.parametrize("target", ["x86-64", "powerpc64le-linux-gnu"])

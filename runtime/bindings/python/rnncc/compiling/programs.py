@@ -12,10 +12,6 @@ from typing import List, NoReturn
 from ..errors import ToolchainError
 
 BESIDE = Path(__file__).resolve().parents[1] / "bin"
-NO_LIBRARY = 127  # of the dynamic loader
-LLVM = ("rnncc needs LLVM 19 of the system: libclang, clang and lld (Debian: apt-get install libclang1-19 clang-19 "
-        "lld-19)")
-
 OLDER = "this rnncc was built on a machine with a newer libc; tools/wheel makes a wheel for this one from the sources"
 
 
@@ -41,8 +37,6 @@ def run(name: str, words: List[str]) -> "subprocess.CompletedProcess[str]":
                               stderr=subprocess.PIPE, text=True, errors="replace", check=False)
     except OSError as error:
         raise ToolchainError(f"cannot run {name}: {error}") from error
-    if done.returncode == NO_LIBRARY and "shared libraries" in done.stderr:
-        raise ToolchainError(f"{done.stderr.strip()}\n{LLVM}")
     if done.returncode and "version `GLIBC_" in done.stderr:
         raise ToolchainError(f"{done.stderr.strip()}\n{OLDER}")
     return done
@@ -60,8 +54,6 @@ def _become(name: str) -> NoReturn:
             status = process.wait()
         except KeyboardInterrupt:  # the program has got it, too, and ends as it likes
             pass
-    if status == NO_LIBRARY:
-        print(f"{name}: {LLVM}", file=sys.stderr)
     sys.exit(status if status >= 0 else 128 - status)
 
 
