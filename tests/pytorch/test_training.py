@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Training steps of networks that PyTorch exports: the gradients of its autograd, and the losses of its optimisers."""
+"""Training steps of networks that PyTorch exports: the gradients of its autograd, and the losses of its optimisers; and
+the example of tools/docs/training.md."""
 import copy
+import os
+import subprocess
+import sys
 
 import numpy
 import pytest
@@ -9,7 +13,8 @@ from torch import nn
 from torch.nn import functional
 
 from pytorch.apart import apart
-from support.module import rnncc as package
+from support import pages
+from support.module import PACKAGE, rnncc as package
 
 STEPS = 8
 CLASSES = 5
@@ -149,3 +154,12 @@ def test_losses_are_those_of_its_optimiser(trained, rule):
         trainer.backward()
         trainer.step(rule, 0.01, max_norm=0.5, **options)
         assert abs(got - loss.item()) < 1e-4 * max(1, abs(loss.item()))
+
+
+def test_the_page_prints_what_it_says(rnncc, tmp_path):
+    """A network with lengths is trained, and a module that runs takes its weights."""
+    blocks = [it for it in pages.blocks(pages.text("training")) if "pytorch/test_training.py" in it.skip]
+    code, printed = ("".join(it.code for it in blocks if it.language == language) for language in ("python", "text"))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, cwd=tmp_path,
+                          env={**os.environ, "RNNCC": str(rnncc.path), "PYTHONPATH": str(PACKAGE), "OMP_NUM_THREADS": "1"})
+    assert printed and done.stdout == printed, done.stderr
