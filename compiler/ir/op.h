@@ -46,7 +46,7 @@ typedef uint32_t TypeSet;
 
 /* The type of an input or output: a variable, or SLOT_FIXED + type, or SLOT_BODY; + SLOT_OPTIONAL. 0 ends a list. */
 typedef uint8_t TypeSlot;
-enum { MAX_TYPE_VARIABLES = 15, SLOT_FIXED = 32, SLOT_BODY = 64, SLOT_OPTIONAL = 128, MAX_SLOTS = 11 };
+enum { MAX_TYPE_VARIABLES = 15, SLOT_FIXED = 32, SLOT_BODY = 64, SLOT_OPTIONAL = 128, MAX_SLOTS = 12 };
 
 /* The element types that its kernels support. The last slot of a list stands for all that follow. */
 typedef struct OpTypes {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by the shape rules of quantised operators. Both report an error; an absent input is right. */
+/* Shared by the shape rules of quantised operators. These report an error; an absent input is right. */
 #ifndef RNNCC_SHAPES_QUANTISED_H
 #define RNNCC_SHAPES_QUANTISED_H
 
 #include "ir/graph.h"
 
+/* Are constants in floats possible scales? */
+bool check_scale_numbers(const Node *node, int input);
 /* Is the input one scale or zero point, or one for each element of the axis of `x`? */
 bool check_scales(Graph *graph, const Node *node, int input, const Value *x, int64_t axis);
 /* Is it one number? */

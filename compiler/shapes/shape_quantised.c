@@ -14,8 +14,7 @@ static bool is_scale(const Node *node, double scale) {
   return isfinite(scale) && (of_sums ? scale >= 0 : scale >= (double)FLT_MIN);
 }
 
-/* Are constants in floats possible scales? */
-static bool check_numbers(const Node *node, int input) {
+bool check_scale_numbers(const Node *node, int input) {
   const Value *value = node_input(node, input);
   if (!value || !value->data || !dtype_is_float(value->dtype)) return true;
   for (int64_t i = 0; i < value_count(value); i++)
@@ -30,7 +29,7 @@ static bool check_numbers(const Node *node, int input) {
 /* One number, or one for each element of the axis of `x`. */
 bool check_scales(Graph *graph, const Node *node, int input, const Value *x, int64_t axis) {
   const Value *value = node_input(node, input);
-  if (!check_numbers(node, input)) return false;
+  if (!check_scale_numbers(node, input)) return false;
   if (!value || value->rank == 0 || (value->rank == 1 && value_max_count(value) == 1)) return true;
   int along = check_axis(node, "axis", axis, x->rank);
   if (along < 0) return false;
@@ -41,7 +40,7 @@ bool check_scales(Graph *graph, const Node *node, int input, const Value *x, int
 
 /* ceil(extent / block) numbers along the axis, and as many as x has along the others. */
 static bool check_blocks(Graph *graph, const Node *node, int input, int axis, int64_t block) {
-  if (!check_numbers(node, input)) return false;
+  if (!check_scale_numbers(node, input)) return false;
   const Value *x = node->inputs[0], *value = node_input(node, input);
   bool good = !value || value->rank == x->rank;
   for (int i = 0; value && good && i < x->rank; i++) {
@@ -141,7 +140,7 @@ bool shape_qlinear_matmul(Graph *graph, Node *node) {
 
 bool check_one_scale(Graph *graph, const Node *node, int input) {
   const Value *value = node_input(node, input);
-  if (!check_numbers(node, input)) return false;
+  if (!check_scale_numbers(node, input)) return false;
   return !value || value_max_count(value) == 1 ||
          shape_unsupported(node, "input %d must be a single number, found %s", input, shape_text(graph, value));
 }

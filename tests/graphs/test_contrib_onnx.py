@@ -170,6 +170,14 @@ BAD = {
     "a recurrent layer without scales": (
         3, "weights without a scale of each direction", "DynamicQuantizeLSTM",
         [of((3, 2, 5)), of((1, 5, 16), I8), of((1, 4, 16), I8)], {"hidden_size": 4}),
+    "a recurrent layer of an LSTM's layout": (
+        3, "`layout` of com.microsoft's DynamicQuantizeLSTM", "DynamicQuantizeLSTM", [of((3, 2, 5)), of((1, 5, 16), I8)],
+        {"hidden_size": 4, "layout": 1}),
+    "a recurrent layer of another precision": (
+        3, "`precision` of com.microsoft's DynamicQuantizeLSTM", "DynamicQuantizeLSTM", [of((3, 2, 5)), of((1, 5, 16), I8)],
+        {"hidden_size": 4, "precision": "f32"}),
+    "a recurrent layer with an input more": (
+        3, "input 12 of com.microsoft's DynamicQuantizeLSTM", "DynamicQuantizeLSTM", [of((3, 2, 5))] * 13, {"hidden_size": 4}),
     "a pool of no kernel": (3, "channels on the last axis of images of unknown rank", "NhwcMaxPool", [of((2, 5, 5, 3), U8)], {}),
     "a convolution of scalars": (3, "channels on the last axis of images of unknown rank", "QLinearConv", [
         of((2, 5, 5, 3), U8), F32, U8, U8, F32, U8, F32, U8], {"channels_last": 1}),

@@ -9,7 +9,7 @@ DENORMAL, TINY = numpy.float32(1e-40), numpy.float32(2.0**-126)
 NAN, INF = numpy.nan, numpy.inf
 IMAGE, WEIGHTS = numpy.zeros((1, 2, 5, 5), numpy.uint8), numpy.ones((3, 2, 1, 1), numpy.int8)
 # ONNX Runtime's own.
-CONTRIB = {"DynamicQuantizeMatMul", "GatherBlockQuantized", "MatMulIntegerToFloat", "MatMulNBits", "QGemm", "QLinearAdd", "QLinearConcat",
+CONTRIB = {"DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "GatherBlockQuantized", "MatMulIntegerToFloat", "MatMulNBits", "QGemm", "QLinearAdd", "QLinearConcat",
            "QLinearAveragePool", "QLinearGlobalAveragePool", "QLinearSoftmax", "QLinearWhere"}
 
 
@@ -60,6 +60,14 @@ def dynamic(b_scale=0.25, b_zero=ZERO_I8, bias=None):
 def gemm(a_scale=0.5, b_scale=0.25, y_scale=1.0, y_zero=ZERO, c=None):
     y_scale = y_scale if y_scale is None else array(y_scale)
     return "QGemm", [ROWS_OF_A, array(a_scale), ZERO, ones(3, 4), array(b_scale), ZERO_I8, c, y_scale, y_zero], {}
+
+
+def recurrent(w=ones(1, 3, 16), r=ones(1, 4, 16), w_scale=(0.5,), w_zero=ones(1), r_scale=(0.5,), r_zero=ones(1), x=ones(2, 1, 3, dtype="f32"),
+              bias=None, hidden_size=4, **attributes):
+    """Weights as ONNX Runtime has them, [directions, depth, 4 * hidden_size]."""
+    scales = [value if value is None or isinstance(value, numpy.ndarray) else array(value) for value in (w_scale, r_scale)]
+    return ("DynamicQuantizeLSTM", [x, w, r, bias, None, None, None, None, scales[0], w_zero, scales[1], r_zero],
+            {"hidden_size": hidden_size, **attributes})
 
 
 def blocks(scales=ones(4, 2, dtype="f32"), zero=None, b=ones(4, 2, 8, dtype="u8"), **attributes):
@@ -223,8 +231,51 @@ BAD = [
     ("a mean of no plane", ("QLinearGlobalAveragePool", [ROWS_OF_A, array(1), ZERO, array(1), ZERO], {}), 2,
      "QLinearGlobalAveragePool: input 0 must have at least rank 3, found `x0` u8[2, 3]"),
 ]
+# Of ONNX files alone: an LSTM of the model's own format says `precision` instead.
+BAD_IN_ONNX = [
+    ("weights as an LSTM has them", recurrent(w=ones(1, 16, 3)), 2,
+     "DynamicQuantizeLSTM: input 1 must be W, [directions, input_size, 4*hidden_size] = [1, 3, 16], found `x1` i8[1, 16, 3]"),
+    ("weights without directions", recurrent(w=ones(3, 16)), 2,
+     "DynamicQuantizeLSTM: input 1 must be W, [directions, input_size, 4*hidden_size] = [1, 3, 16], found `x1` i8[3, 16]"),
+    ("weights of one direction of two", recurrent(direction="bidirectional"), 2,
+     "DynamicQuantizeLSTM: input 1 must be W, [directions, input_size, 4*hidden_size] = [2, 3, 16], found `x1` i8[1, 3, 16]"),
+    ("weights of another depth", recurrent(r=ones(1, 5, 16)), 2,
+     "DynamicQuantizeLSTM: input 2 must be R, [directions, hidden_size, 4*hidden_size] = [1, 4, 16], found `x2` i8[1, 5, 16]"),
+    ("another hidden size", recurrent(hidden_size=5), 2,
+     "DynamicQuantizeLSTM: input 1 must be W, [directions, input_size, 4*hidden_size] = [1, 3, 20], found `x1` i8[1, 3, 16]"),
+    ("no hidden size", recurrent(hidden_size=0), 2,
+     "LSTM: `hidden_size` is 0; it must be at least 1"),
+    ("inputs without a batch", recurrent(x=ones(2, 3, dtype="f32")), 2,
+     "LSTM: input 0 must have rank 3, found `x0` f32[2, 3]"),
+    ("weights in floats", recurrent(w=ones(1, 3, 16, dtype="f32")), 3,
+     "input 1 of DynamicQuantizeLSTM (`x1`) is f32; it may be i8,u8"),
+    ("weights of two types", recurrent(r=ones(1, 4, 16, dtype="u8")), 2,
+     "inputs 1 and 2 of DynamicQuantizeLSTM must have one type, found i8 (`x1`) and u8 (`x2`)"),
+    ("a zero point of weights of another type, recurrent", recurrent(w_zero=ones(1, dtype="u8")), 2,
+     "inputs 1 and 9 of DynamicQuantizeLSTM must have one type, found i8 (`x1`) and u8 (`x9`)"),
+    ("a scale of zero, recurrent", recurrent(w_scale=[0]), 2,
+     "DynamicQuantizeLSTM: input 8 has the scale 0 at position 0; expected a number above 0 that f32 holds without losing digits, from 1.17549e-38 on"),
+    ("a scale of a column that is no number", recurrent(r_scale=[[1] * 15 + [NAN]], r_zero=ones(1, 16)), 2,
+     "DynamicQuantizeLSTM: input 10 has the scale nan at position 15; expected a number above 0 that f32 holds without losing digits, from 1.17549e-38 on"),
+    ("a scale in f64", recurrent(w_scale=array([1], "f64")), 3,
+     "input 8 of DynamicQuantizeLSTM (`x8`) is f64; it may be f32"),
+    ("more scales than directions", recurrent(w_scale=[1, 1]), 2,
+     "DynamicQuantizeLSTM: input 8 must be the scales, [directions] or [directions, 4*hidden_size] = [1], found `x8` f32[2]"),
+    ("a scale that is one number", recurrent(w_scale=1), 2,
+     "DynamicQuantizeLSTM: input 8 must be the scales, [directions] or [directions, 4*hidden_size] = [1], found `x8` f32[]"),
+    ("fewer scales than columns", recurrent(r_scale=[[1] * 15], r_zero=ones(1, 15)), 2,
+     "DynamicQuantizeLSTM: input 10 must be the scales of columns, [directions, 4*hidden_size] = [1, 16], found `x10` f32[1, 15]"),
+    ("more zero points than scales", recurrent(r_zero=ones(1, 16)), 2,
+     "DynamicQuantizeLSTM: input 11 must be a zero point for each scale = [1], found `x11` i8[1, 16]"),
+    ("a bias of half the length", recurrent(bias=ones(1, 16, dtype="f32")), 2,
+     "LSTM: input 3 must be the bias, [directions, 2*gates*hidden_size] = [1, 32], found `x3` f32[1, 16]"),
+    ("a clip below zero", recurrent(clip=-1.0), 2,
+     "LSTM: `clip` is -1; it must be greater than 0"),
+]
 GOOD = {
     "the least scale": quantise(TINY), "the largest": quantise(3e38), "of a sum that is always zero": dequantise(0, x="i32"),
     "bounds that cross": ("Clip", [numpy.zeros((2, 3), numpy.uint8), array(9, "u8"), array(3, "u8")], {}),
+    "a depth whose sums 32 bits do not hold": ("QLinearMatMul", [ones(1, 33100, dtype="u8"), array(1), ZERO, ones(33100, 1, dtype="u8"), array(1),
+                                                                 ZERO, array(1), ZERO], {}),
     "a block of zeros": blocks(scales=array([[1, 0]] * 4)), "a block of a negative scale": blocks(scales=array([[1, -1]] * 4)),
 }

@@ -2,7 +2,7 @@
 """Each malformed quantised model of malformed_quantised.py is refused with its exit code, and all that is said of it is what
 stands there, at the node, in JSON and in ONNX; all else that such models say is compiled."""
 import pytest
-from malformed_quantised import BAD, CONTRIB, GOOD
+from malformed_quantised import BAD, BAD_IN_ONNX, CONTRIB, GOOD
 from onnx import helper
 
 from support.model_builder import Model, type_name
@@ -43,9 +43,11 @@ def place(path, node, form):
     return f"nodes[0]: byte {text.rindex('{', 0, text.index('op'))}"
 
 
-@pytest.mark.parametrize("form", ["json", "onnx"])
-@pytest.mark.parametrize("node, code, line", [row[1:] for row in BAD], ids=[row[0] for row in BAD])
-def test_a_malformed_quantised_model_is_refused_at_its_node(rnncc, tmp_path, node, code, line, form):
+CASES = [(form, *row) for row in BAD for form in ("json", "onnx")] + [("onnx", *row) for row in BAD_IN_ONNX]
+
+
+@pytest.mark.parametrize("form, node, code, line", [(form, *rest) for form, _, *rest in CASES], ids=[f"{case[1]}-{case[0]}" for case in CASES])
+def test_a_malformed_quantised_model_is_refused_at_its_node(rnncc, tmp_path, form, node, code, line):
     path = written(tmp_path, node, form)
     assert refused(rnncc, tmp_path, path, code) == f"{path}: {place(path, node, form)}: error: {line}\n"
 

@@ -2,7 +2,72 @@
 /* Quantised recurrent layers of com.microsoft. */
 #include "load/onnx/contrib.h"
 
+#include <string.h>
+
+#include "ir/op.h"
 #include "reference/reference.h"
+#include "shapes/quantised.h"
+#include "shapes/shape.h"
+
+enum { X, W, R, W_SCALE = 8, R_SCALE = 10, N_OF_LSTM = 8, N_INPUTS = 12 };
+
+/* ---- what a file may say ---- */
+
+enum { T = 1, B, L }; /* floats, bytes, lengths */
+
+static const OpInfo dynamic_lstm = {
+    .kind = OP_LSTM,
+    .name = "DynamicQuantizeLSTM",
+    .types = {{[T] = 1 << RNNCC_F32, [B] = 1 << RNNCC_I8 | 1 << RNNCC_U8, [L] = 1 << RNNCC_I32 | 1 << RNNCC_I64},
+              {T, B, B, T, L, T, T, T, T, B, T, B},
+              {0}},
+};
+
+/* Each direction has one scale and zero point, or one for each of its columns. */
+static bool check_parameters(Graph *graph, const Node *node, int scale, const Dim *directions, const Dim *columns) {
+  const Value *steps = node->inputs[scale];
+  const Dim *const wanted[] = {directions, columns};
+  const char *why = steps->rank == 2 ? "the scales of columns, [directions, 4*hidden_size]"
+                                     : "the scales, [directions] or [directions, 4*hidden_size]";
+  return check_scale_numbers(node, scale) && check_shape(graph, node, scale, steps->rank == 2 ? 2 : 1, wanted, why) &&
+         check_shape(graph, node, scale + 1, steps->rank, steps->shape, "a zero point for each scale");
+}
+
+static bool is_bidirectional(const Draft *draft) {
+  const Attribute *direction = draft_attribute(draft, "direction");
+  return direction && direction->kind == ATTRIBUTE_STRING && strcmp(direction->s, "bidirectional") == 0;
+}
+
+/* The rest is for the LSTM that it becomes, as is what is not known yet. */
+static bool check_dynamic_lstm(OnnxReader *reader, const Draft *draft) {
+  for (int i = 0; i < draft->n_inputs; i++)
+    if (draft->inputs[i] && draft_rank(reader, draft, draft->inputs[i]) < 0) return true;
+  const Node node = {.op = &dynamic_lstm, .inputs = draft->inputs, .n_inputs = draft->n_inputs, .where = draft->where};
+  if (!op_check_types(&node)) return false;
+  Graph *graph = draft->scope->graph;
+  const Value *x = draft_input(draft, X), *w = draft->inputs[W], *r = draft->inputs[R];
+  int64_t hidden =
+      draft_int(draft, "hidden_size", r->rank == 3 && dim_is_const(r->shape[1]) ? dim_value(r->shape[1]) : 0);
+  if (hidden < 1 || hidden > INT32_MAX || !x || x->rank != 3) return true;
+  const Dim *directions = dim_const(graph->dims, is_bidirectional(draft) ? 2 : 1);
+  const Dim *units = dim_const(graph->dims, hidden), *columns = dim_const(graph->dims, 4 * hidden);
+  const Dim *inputs = w->rank == 3 && !dim_is_const(x->shape[2]) ? w->shape[1] : x->shape[2];
+  return check_shape(graph, &node, W, 3, (const Dim *[]){directions, inputs, columns},
+                     "W, [directions, input_size, 4*hidden_size]") &&
+         check_shape(graph, &node, R, 3, (const Dim *[]){directions, units, columns},
+                     "R, [directions, hidden_size, 4*hidden_size]") &&
+         check_parameters(graph, &node, W_SCALE, directions, columns) &&
+         check_parameters(graph, &node, R_SCALE, directions, columns);
+}
+
+/* LSTM has some that DynamicQuantizeLSTM has not. */
+static bool refuse_others(OnnxReader *reader, const Draft *draft) {
+  if (draft_attribute(draft, "layout")) return contrib_refuse(reader, draft, "`layout`");
+  if (draft_attribute(draft, "precision")) return contrib_refuse(reader, draft, "`precision`");
+  return draft->n_inputs <= N_INPUTS || contrib_refuse(reader, draft, "input 12");
+}
+
+/* ---- weights in floats ---- */
 
 /* One number a direction, or one for each column, so that it broadcasts to weights [D, K, 4 * H]. */
 static Value *along_weights(OnnxReader *reader, const Draft *draft, Value *numbers) {
@@ -62,13 +127,13 @@ static Value *in_constant_floats(OnnxReader *reader, const Draft *draft, const V
  * Where ONNX Runtime has one range of X and of the hidden state for the whole batch, and of X for all steps, each
  * sample and step has its own. Layers of other weights are of f32. */
 bool adapt_dynamic_lstm(OnnxReader *reader, Draft *draft) {
-  enum { W = 1, R = 2, W_SCALE = 8, R_SCALE = 10, N_OF_LSTM = 8 };
+  if (!refuse_others(reader, draft)) return false;
   for (int i = W; i <= R; i++) {
-    int scale = i == W ? W_SCALE : R_SCALE;
-    int rank = draft_input(draft, scale) ? draft_rank(reader, draft, draft->inputs[scale]) : -1;
-    if (!draft_input(draft, i) || (rank != 1 && rank != 2))
+    const Value *scale = draft_input(draft, i == W ? W_SCALE : R_SCALE);
+    if (!draft_input(draft, i) || !scale || draft_rank(reader, draft, scale) < 0)
       return contrib_refuse(reader, draft, "weights without a scale of each direction, or of each column,");
   }
+  if (!check_dynamic_lstm(reader, draft)) return false;
   Value *w = in_constant_floats(reader, draft, draft->inputs[W], W_SCALE);
   Value *r = in_constant_floats(reader, draft, draft->inputs[R], R_SCALE);
   if (w && r) draft_set_string(reader, draft, "precision", "int8-dynamic");
