@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses twice: the first parse finds knobs, types and hooks, and their values are written in; the second sees the
- * constants, so that conditions over knobs can be evaluated, and finds the names to rename. Between them, knobs that
- * are left to run time become parameters of the kernel (run_time_knobs.c).
+ * The values of knobs, types and hooks are written in (choices.c); the parse then sees the constants, so that
+ * conditions over knobs can be evaluated, and finds the names to rename. Where knobs are left to run time, there is a
+ * parse before, by which they become parameters of the kernel (run_time_knobs.c).
  */
 #include "template/specialise.h"
 
@@ -13,6 +13,7 @@
 #include "support/data_directory.h"
 #include "support/diagnostics.h"
 #include "support/text.h"
+#include "template/choices.h"
 #include "template/edits.h"
 #include "template/names.h"
 #include "template/parts.h"
@@ -44,33 +45,41 @@ static bool legal_word(const char *legal, const char *word) {
   return false;
 }
 
-static const Declaration *expect(const TemplateAst *ast, DeclarationKind kind, const char *what, const char *name) {
-  const Declaration *found = template_declaration(ast, name);
-  if (!found || found->kind != kind) bug("%s has no %s `%s`", ast->path, what, name);
-  return found;
+/* A template as written. */
+typedef struct KeptTemplate {
+  struct KeptTemplate *next;
+  const char *path, *text;
+  Choices choices;
+} KeptTemplate;
+
+static const Choice *expect(const KeptTemplate *template, DeclarationKind kind, const char *what, const char *name) {
+  const Choices *choices = &template->choices;
+  for (int i = 0; i < choices->count; i++)
+    if (choices->list[i].kind == kind && !strcmp(choices->list[i].name, name)) return &choices->list[i];
+  bug("%s has no %s `%s`", template->path, what, name);
 }
 
-static char *write_choices(Arena *arena, const TemplateAst *ast, const KernelSpec *spec) {
+static char *write_choices(Arena *arena, const KeptTemplate *template, const KernelSpec *spec) {
   Edits edits = {.arena = arena};
-  for (int i = 0; i < spec->n_run_time; i++) expect(ast, DECLARATION_KNOB, "knob", spec->run_time[i]);
+  for (int i = 0; i < spec->n_run_time; i++) expect(template, DECLARATION_KNOB, "knob", spec->run_time[i]);
   for (int i = 0; i < spec->n_knobs; i++) {
-    const Declaration *knob = expect(ast, DECLARATION_KNOB, "knob", spec->knobs[i].name);
+    const Choice *knob = expect(template, DECLARATION_KNOB, "knob", spec->knobs[i].name);
     long long value = spec->knobs[i].value;
     if (!legal_number(knob->legal, value))
-      bug("%s: knob %s = %lld, legal:%s", ast->path, knob->name, value, knob->legal);
+      bug("%s: knob %s = %lld, legal:%s", template->path, knob->name, value, knob->legal);
     add_edit(&edits, knob->value, arena_format(arena, "%lld", value));
   }
   for (int i = 0; i < spec->n_types; i++) {
-    const Declaration *type = expect(ast, DECLARATION_TYPE_KNOB, "type", spec->types[i].name);
+    const Choice *type = expect(template, DECLARATION_TYPE_KNOB, "type", spec->types[i].name);
     if (!legal_word(type->legal, spec->types[i].type))
-      bug("%s: type %s = %s, legal:%s", ast->path, type->name, spec->types[i].type, type->legal);
+      bug("%s: type %s = %s, legal:%s", template->path, type->name, spec->types[i].type, type->legal);
     add_edit(&edits, type->value, arena_format(arena, "%s ", spec->types[i].type));
   }
   for (int i = 0; i < spec->n_hooks; i++) {
-    const Declaration *hook = expect(ast, DECLARATION_HOOK, "hook", spec->hooks[i].function);
+    const Choice *hook = expect(template, DECLARATION_HOOK, "hook", spec->hooks[i].function);
     add_edit(&edits, hook->value, arena_format(arena, "\n  %s\n", spec->hooks[i].body));
   }
-  return apply_edits(&edits, ast->text, ast->length);
+  return apply_edits(&edits, template->text, strlen(template->text));
 }
 
 /* ---- second step: dead branches ---- */
@@ -310,30 +319,22 @@ static void rename_and_prune(Arena *arena, const TemplateAst *ast, const char *n
   kernel->text = tidy(arena, apply_edits(&edits, ast->text, ast->length));
 }
 
-/* A template as written. Its cursors must not be used: the unit is parsed again. */
-typedef struct KeptTemplate {
-  struct KeptTemplate *next;
-  const TemplateAst *ast;
-  int lanes;
-} KeptTemplate;
-
-static const TemplateAst *template_as_written(TemplateSession *session, const char *name, int lanes) {
+static const KeptTemplate *template_as_written(TemplateSession *session, const char *name) {
   Arena *arena = session->arena;
   const char *path = data_file(arena, arena_format(arena, "templates/%s.c", name));
   KeptTemplate *known = session->templates;
-  while (known && (known->lanes != lanes || strcmp(known->ast->path, path) != 0)) known = known->next;
-  if (known) return known->ast;
+  while (known && strcmp(known->path, path) != 0) known = known->next;
+  if (known) return known;
   known = ARENA_NEW(arena, KeptTemplate);
-  const TemplateAst *ast = template_ast_parse(arena, path, name, template_text(arena, path), lanes);
-  *known = (KeptTemplate){session->templates, ast, lanes};
-  session->templates = known;
-  return known->ast;
+  const char *text = template_text(arena, path);
+  *known = (KeptTemplate){session->templates, path, text, template_choices(arena, text)};
+  return session->templates = known;
 }
 
 static SpecialisedKernel *make_kernel(TemplateSession *session, const KernelSpec *spec, int lanes) {
   static const char prefix[] = {NAME_MARK, 0};
   Arena *arena = session->arena;
-  const TemplateAst *written = template_as_written(session, spec->template_name, lanes);
+  const KeptTemplate *written = template_as_written(session, spec->template_name);
   const char *chosen = write_choices(arena, written, spec);
   const TemplateAst *ast = template_ast_parse(arena, written->path, spec->template_name, chosen, lanes);
   if (spec->n_run_time > 0) {

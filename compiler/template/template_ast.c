@@ -41,17 +41,6 @@ const Declaration *template_declaration(const TemplateAst *ast, const char *name
 
 /* ---- declarations ---- */
 
-/* The text after "legal:" on its line of the comment. */
-static const char *legal_of(Arena *arena, const char *comment) {
-  const char *start = strstr(comment, "legal:");
-  if (!start) return NULL;
-  start += strlen("legal:");
-  size_t length = strcspn(start, "\n*");
-  char *text = arena_alloc(arena, length + 1);
-  memcpy(text, start, length);
-  return text;
-}
-
 static Declaration *add_declaration(Arena *arena, TemplateAst *ast, DeclarationKind kind, CXCursor cursor) {
   Declaration *added = LIST_ADD(arena, ast->declarations, ast->n_declarations, ast->capacity);
   added->kind = kind;
@@ -77,7 +66,7 @@ static Range with_attributes(const TemplateAst *ast, Range type) {
 typedef struct Collector {
   Arena *arena;
   TemplateAst *ast;
-  const char *legal;
+  bool may_be_chosen; /* so says the comment */
   Range whole;
   const char *kernel_name;
 } Collector;
@@ -92,9 +81,8 @@ static enum CXChildVisitResult collect_enumerator(CXCursor cursor, CXCursor pare
   (void)parent;
   Collector *collector = data;
   if (clang.getCursorKind(cursor) != CXCursor_EnumConstantDecl) return CXChildVisit_Continue;
-  DeclarationKind kind = collector->legal ? DECLARATION_KNOB : DECLARATION_OTHER;
+  DeclarationKind kind = collector->may_be_chosen ? DECLARATION_KNOB : DECLARATION_OTHER;
   Declaration *knob = add_declaration(collector->arena, collector->ast, kind, cursor);
-  knob->legal = collector->legal;
   if (kind == DECLARATION_KNOB) knob->whole = collector->whole;
   knob->is_enumerator = true;
   knob->number = clang.getEnumConstantDeclValue(cursor);
@@ -108,9 +96,8 @@ static enum CXChildVisitResult collect_enumerator(CXCursor cursor, CXCursor pare
 }
 
 static void collect_typedef(Collector *collector, CXCursor cursor) {
-  DeclarationKind kind = collector->legal ? DECLARATION_TYPE_KNOB : DECLARATION_OTHER;
+  DeclarationKind kind = collector->may_be_chosen ? DECLARATION_TYPE_KNOB : DECLARATION_OTHER;
   Declaration *type = add_declaration(collector->arena, collector->ast, kind, cursor);
-  type->legal = collector->legal;
   type->whole = with_attributes(collector->ast, collector->whole);
   Range range = cursor_range(cursor);
   type->value = (Range){range.begin + (unsigned)strlen("typedef "), range.end - (unsigned)strlen(type->name)};
@@ -124,7 +111,7 @@ static enum CXChildVisitResult find_body(CXCursor cursor, CXCursor parent, CXCli
 
 static void collect_function(Collector *collector, CXCursor cursor, const char *comment) {
   TemplateAst *ast = collector->ast;
-  DeclarationKind kind = strstr(comment, "hook:") ? DECLARATION_HOOK : DECLARATION_OTHER;
+  DeclarationKind kind = strstr(comment, HOOK_MARK) ? DECLARATION_HOOK : DECLARATION_OTHER;
   Declaration *function = add_declaration(collector->arena, ast, kind, cursor);
   function->whole = collector->whole;
   CXCursor body = clang.getNullCursor();
@@ -140,7 +127,7 @@ static enum CXChildVisitResult collect(CXCursor cursor, CXCursor parent, CXClien
   Collector *collector = data;
   if (!clang.Location_isFromMainFile(clang.getCursorLocation(cursor))) return CXChildVisit_Continue;
   const char *comment = copy_cx_string(collector->arena, clang.Cursor_getRawCommentText(cursor));
-  collector->legal = legal_of(collector->arena, comment);
+  collector->may_be_chosen = strstr(comment, LEGAL_MARK);
   collector->whole = declaration_range(collector->ast, cursor);
   switch (clang.getCursorKind(cursor)) {
   case CXCursor_EnumDecl:

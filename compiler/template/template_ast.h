@@ -19,14 +19,17 @@ typedef enum DeclarationKind {
   DECLARATION_OTHER
 } DeclarationKind;
 
+/* What the comment of a knob or a type has, and that of a hook. */
+#define LEGAL_MARK "legal:"
+#define HOOK_MARK "hook:"
+
 /* A file-scope name of the template. */
 typedef struct Declaration {
   DeclarationKind kind;
   const char *name;
-  const char *legal; /* text after "legal:" in the doc comment, NULL if there is none */
-  Range whole;       /* the declaration with its doc comment and its semicolon */
-  Range value;       /* enumerator: its initialiser; type knob: the type; function: the body without braces */
-  long long number;  /* knob: its value as written */
+  Range whole;      /* the declaration with its doc comment and its semicolon */
+  Range value;      /* enumerator: its initialiser; type knob: the type; function: the body without braces */
+  long long number; /* knob: its value as written */
   bool is_enumerator, is_function;
 } Declaration;
 

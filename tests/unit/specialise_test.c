@@ -16,6 +16,7 @@
 #include "support/diagnostics.h"
 #include "support/files.h"
 #include "support/folder.h"
+#include "template/choices.h"
 #include "template/parts.h"
 #include "template/run_time_knobs.h"
 #include "template/specialise.h"
@@ -227,6 +228,23 @@ static void an_error_is_told_by_the_templates_own_path_and_line(void **state) {
                  "nowhere");
 }
 
+/* What is read of its text alone is what libclang finds. */
+static void expect_same_choices(Arena *arena, const TemplateAst *ast) {
+  Choices choices = template_choices(arena, ast->text);
+  int found = 0;
+  for (int i = 0; i < ast->n_declarations; i++) {
+    const Declaration *declaration = &ast->declarations[i];
+    if (declaration->kind == DECLARATION_OTHER) continue;
+    if (found == choices.count) fail_msg("%s: no choice `%s`", ast->path, declaration->name);
+    const Choice *choice = &choices.list[found++];
+    assert_string_equal(choice->name, declaration->name);
+    assert_int_equal(choice->kind, declaration->kind);
+    assert_int_equal(choice->value.begin, declaration->value.begin);
+    assert_int_equal(choice->value.end, declaration->value.end);
+  }
+  assert_int_equal(found, choices.count);
+}
+
 /* One whose names those of the headers are, would not compile. */
 static void each_template_is_parsed_behind_the_headers(void **state) {
   (void)state;
@@ -241,6 +259,7 @@ static void each_template_is_parsed_behind_the_headers(void **state) {
     const char *name = file_with_suffix(arena, templates.names[i], "");
     const TemplateAst *ast = template_ast_parse(arena, path, name, template_text(arena, path), OTHER_LANES);
     assert_non_null(template_declaration(ast, name));
+    expect_same_choices(arena, ast);
   }
   setenv("RNNCC_DATA", TEST_DATA, 1);
 }
