@@ -80,6 +80,8 @@ ROWS = [
     ("a name with a NUL", message(7, message(2, b"a\0b")), 2, ["byte 5: this is no ONNX model: a text has a NUL in it"]),
     ("bodies in bodies", nested(100), 4, ["byte 192: the model has more than 64 messages inside each other"]),
     ("bodies in bodies without end", nested(20000), 4, ["byte 256: the model has more than 64 messages inside each other"]),
+    ("a type that is given twice, and empty", message(7, message(11, message(1, b"x") + message(2, b"") * 2)) + OPSET, 2,
+     ["this is no ONNX model: a type is given twice, both times empty"]),
     ("no graph", field(1, 0, b"\x08"), 2, ["this is no ONNX model: it has no graph"]),
     ("no opset", message(7, b""), 2, ["the model names no opset"]),
     ("a default of a function's attribute", message(7, message(1, message(2, b"y") + message(3, b"call") + message(4, b"Own") + message(

@@ -179,7 +179,10 @@ ProtobufCMessage *wire_read(Arena *arena, const char *file, FileBytes bytes, con
   ProtobufCAllocator allocator = {.alloc = allocate, .free = keep, .allocator_data = arena};
   walk_message(&walk, bytes.size, kind);
   ProtobufCMessage *message = protobuf_c_message_unpack(kind, &allocator, bytes.size, bytes.data);
-  if (!message) bug("protobuf-c refuses \"%s\", which the walk over its bytes did not", file);
+  /* What is left after the walk: of two messages with a choice of fields, which are merged, neither has one of them. In
+   * ONNX these are types. */
+  if (!message)
+    fatal_at(LOCATION_FILE(file), EXIT_INVALID, "this is no ONNX model: a type is given twice, both times empty");
   return message;
 }
 
