@@ -3,6 +3,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "ir/tensor.h"
 #include "support/numbers.h"
@@ -65,7 +66,23 @@ static float *largest_of(Arena *arena, const Value *value, const NarrowWeights *
   return largest;
 }
 
-Value *narrow_scaled(Graph *graph, const Value *value, const NarrowWeights *channels) {
+/* The numbers of a channel, rounded one after the other. carried: what those before add to each, zeros at first. */
+static void round_channel(const Value *value, const NarrowWeights *narrow, int64_t channel, const double *feedback,
+                          double *carried, float *data) {
+  int64_t depth = value_count(value) / narrow->count, largest = largest_integer(narrow->dtype);
+  for (int64_t k = 0; k < depth; k++) {
+    int64_t i = narrow->inner == 1 ? k * narrow->count + channel : channel * depth + k;
+    float scale = narrow_scale(narrow, i), number = ((const float *)value->data)[i];
+    double wanted = feedback ? (double)number + carried[k] : (double)number;
+    float steps = scale == 0 ? 0 : rintf((float)wanted / scale);
+    data[i] = fmaxf((float)-largest, fminf(steps, (float)largest)) * scale;
+    double error = (double)number - (double)data[i];
+    for (int64_t j = k + 1; feedback && isfinite(error) && j < depth; j++)
+      carried[j] += error * feedback[k * depth + j];
+  }
+}
+
+Value *narrow_scaled(Graph *graph, const Value *value, const NarrowWeights *channels, const double *feedback) {
   if (value->block)
     error_at(value->where, EXIT_UNSUPPORTED, "--weights=mutable: a weight with scales, of %s, is not packed again",
              dtype_name(channels->dtype));
@@ -81,9 +98,10 @@ Value *narrow_scaled(Graph *graph, const Value *value, const NarrowWeights *chan
     scales[c] /= (float)largest_integer(narrow->dtype);
     if (scales[c] < FLT_MIN) scales[c] = 0;
   }
-  for (int64_t i = 0; i < value_count(value); i++) {
-    float scale = narrow_scale(narrow, i);
-    data[i] = scale == 0 ? 0 : rintf(((const float *)value->data)[i] / scale) * scale;
+  double *carried = ARENA_ARRAY(graph->arena, double, depth);
+  for (int64_t channel = 0; channel < narrow->count; channel++) {
+    memset(carried, 0, (size_t)depth * sizeof *carried);
+    round_channel(value, narrow, channel, feedback, carried, data);
   }
   return new_constant(graph, value, data, narrow);
 }

@@ -40,7 +40,8 @@ const char *precision_parse(Arena *arena, const char *text, PrecisionRules *rule
 /* Can so many numbers of weights share a scale? */
 bool precision_group_fits(int64_t group);
 
-/* The last rule for a node of that name; NULL: none. */
-const PrecisionRule *precision_rule_of(const PrecisionRules *rules, const char *name);
+/* The last rule for a node of that name; NULL: none. operand: of one of its weights, which rules for NODE.OPERAND are
+ * for, too; NULL: of none. */
+const PrecisionRule *precision_rule_of(const PrecisionRules *rules, const char *name, const char *operand);
 
 #endif

@@ -2,6 +2,7 @@
 #include "passes/narrow_weights.h"
 
 #include "ir/cell.h"
+#include "ir/feedback.h"
 #include "ir/narrow.h"
 #include "ir/op.h"
 
@@ -17,25 +18,52 @@ bool has_weights(const Node *node) {
   return is_recurrent(node) && can_be_narrow(node->inputs[INPUT_W]) && can_be_narrow(node->inputs[INPUT_R]);
 }
 
-/* Those that the model keeps narrow itself stay as they are. */
-static void narrow_input(Graph *graph, Node *node, int input, const NarrowWeights *form, int64_t inner, int64_t count) {
-  const Value *weights = node->inputs[input];
-  if (weights->narrow) return;
-  NarrowWeights channels = *form;
-  channels.inner = inner;
-  channels.count = count;
-  node->inputs[input] =
-      narrow_is_scaled(form) ? narrow_scaled(graph, weights, &channels) : narrow_rounded(graph, weights, form->dtype);
+/* ---- tables ---- */
+
+static bool is_view(const Node *node) {
+  return is_op(node, OP_Reshape) || is_op(node, OP_Squeeze) || is_op(node, OP_Unsqueeze) || is_op(node, OP_Flatten) ||
+         is_op(node, OP_Identity);
 }
 
-/* W and R are [directions][gates * units][depth]; B is [depth][columns], or of Gemm the other way round. */
-void narrow_weights(Graph *graph, Node *node, const NarrowWeights *form) {
-  for (int input = INPUT_W; is_recurrent(node) && input <= INPUT_R; input++) {
-    const Value *w = node->inputs[input];
-    narrow_input(graph, node, input, form, dim_value(w->shape[2]), dim_value(w->shape[0]) * dim_value(w->shape[1]));
-  }
-  if (!is_product(node)) return;
-  const Value *b = node->inputs[1];
-  bool turned = is_op(node, OP_Gemm) && node_int(node, ATTR_transB);
-  narrow_input(graph, node, 1, form, turned ? dim_value(b->shape[1]) : 1, dim_value(b->shape[turned ? 0 : 1]));
+/* Does the node leave rows of the last axis, of that length, whole? */
+static bool keeps_rows(const Node *node, int64_t depth) {
+  if (!is_view(node) && !is_op(node, OP_Transpose)) return false;
+  const Value *y = node->outputs[0];
+  const Attribute *perm = node_attribute(node, ATTR_perm);
+  int last = y->rank - 1;
+  if (y->rank < 1 || !dim_is_const(y->shape[last]) || dim_value(y->shape[last]) != depth) return false;
+  return is_view(node) || (perm && normal_axis(perm->ints[last], y->rank) == last);
+}
+
+/* The constant [n][depth] whose rows x has in its last axis; NULL: there is none. */
+static const Value *table_behind(const Value *x, int64_t depth) {
+  while (x->producer && keeps_rows(x->producer, depth)) x = x->producer->inputs[0];
+  const Node *gather = x->producer;
+  if (!gather || !is_op(gather, OP_Gather) || node_int(gather, ATTR_axis) != 0) return NULL;
+  const Value *table = gather->inputs[0];
+  bool fits = can_be_narrow(table) && !table->block && table->rank == 2 && dim_value(table->shape[1]) == depth;
+  return fits ? table : NULL;
+}
+
+/* For the input, whose channels have `depth` numbers each. */
+static const double *feedback_of(const Graph *graph, const Node *node, int input, int64_t depth) {
+  bool rows_are_last = !is_op(node, OP_Gemm) || !node_int(node, ATTR_transA);
+  const Value *table = input == INPUT_W && rows_are_last ? table_behind(node->inputs[INPUT_X], depth) : NULL;
+  return table ? feedback_for(graph->arena, dim_value(table->shape[0]), depth, table->data) : NULL;
+}
+
+/* W and R are [directions][gates * units][depth]; B is [depth][columns], or of Gemm the other way round. Those that the
+ * model keeps narrow itself stay as they are. */
+void narrow_weights(Graph *graph, Node *node, int input, const NarrowWeights *form) {
+  const Value *w = node->inputs[input];
+  NarrowWeights channels = *form;
+  int last = w->rank - 1;
+  bool rows = is_recurrent(node) || (is_op(node, OP_Gemm) && node_int(node, ATTR_transB));
+  int64_t depth = dim_value(w->shape[rows ? last : last - 1]);
+  if (w->narrow) return;
+  channels.inner = rows ? depth : 1;
+  channels.count = value_count(w) / depth;
+  node->inputs[input] = narrow_is_scaled(form)
+                            ? narrow_scaled(graph, w, &channels, feedback_of(graph, node, input, depth))
+                            : narrow_rounded(graph, w, form->dtype);
 }

@@ -10,8 +10,11 @@ bool can_be_narrow(const Value *weights);
 /* Has the node weights that its kernels can keep in fewer bits: constants in f32 of RNN, GRU, LSTM, MatMul or Gemm? */
 bool has_weights(const Node *node);
 
-/* Rounds these to the form's dtype, of i8 and i4 with scales for each output channel, and for each of the form's group.
- * Their values are constants of f32 that say so (ir/narrow.h). Products and sums stay in f32. needs: has_weights. */
-void narrow_weights(Graph *graph, Node *node, const NarrowWeights *form);
+/* Rounds the constant that is this input of such a node (INPUT_W or INPUT_R, of a product 1) to the form's dtype, of i8
+ * and i4 with scales for each output channel, and for each of the form's group. Its value is then a constant of f32
+ * that says so (ir/narrow.h). Products and sums stay in f32. Numbers are the nearest ones; of i8 and i4, where they
+ * multiply rows of a constant table, as of an embedding, those whose products with these rows err least. needs:
+ * has_weights. */
+void narrow_weights(Graph *graph, Node *node, int input, const NarrowWeights *form);
 
 #endif

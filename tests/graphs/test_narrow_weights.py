@@ -197,6 +197,75 @@ def test_rounded_by_the_option_they_are_what_they_are_rounded_to(target, precisi
         assert all(np.array_equal(a.view(np.uint32), b.view(np.uint32)) for a, b in zip(*(result.values() for result in results)))
 
 
+def lower_by_feedback(w, rows, precision):
+    """w [columns, depth] as --precision has it where it multiplies such rows: each number in turn, after the errors of those
+    before it have been added as far as the rows are alike there. H = U D U' is Cholesky's, from its last row on."""
+    moments = rows.astype(float).T @ rows / len(rows)
+    moments += np.eye(len(moments)) * 1e-3 * np.trace(moments) / len(moments)
+    upper = np.linalg.cholesky(moments[::-1, ::-1])[::-1, ::-1]
+    upper = upper / np.diag(upper)
+    kind, _, group = precision.partition(":")
+    most, group = 7 if kind == "int4" else 127, int(group or (32 if kind == "int4" else w.shape[1]))
+    due, carried = np.zeros_like(w), w.astype(float)
+    for k in range(w.shape[1]):
+        scale = np.abs(w[:, k // group * group:(k // group + 1) * group]).max(1) / np.float32(most)
+        due[:, k] = np.clip(np.rint(carried[:, k].astype(np.float32) / scale), -most, most) * scale
+        carried[:, k + 1:] += np.outer(w[:, k] - due[:, k].astype(float), upper[k, k + 1:])
+    return due
+
+
+ROWS, DEPTH, UNITS = 20, 64, 16
+
+
+def read_from_a_table(op, rows=ROWS, given=None):
+    """A layer of rows that a Gather takes. given: its W, or B as [columns][depth]."""
+    rng, net = np.random.default_rng(17), Model()
+    table = rng.standard_normal((rows, DEPTH)).astype(np.float32)
+    w = rng.standard_normal((GATES.get(op, 3) * UNITS, DEPTH)).astype(np.float32)
+    r = rng.integers(-127, 128, (1, GATES.get(op, 3) * UNITS, UNITS)).astype(np.float32) / 512  # integers of 8 bits
+    r[:, :, 0] = 127 / 512
+    w = w if given is None else given
+    x = net.node("Gather", [net.constant(table), net.input("i", "i64", [rows])])
+    if op in GATES:
+        x = net.node("Unsqueeze", [x, net.constant(np.array([1]))])
+        net.output(net.node(op, [x, net.constant(w[np.newaxis]), net.constant(r)], hidden_size=UNITS))
+    elif op == "Gemm":
+        net.output(net.node(op, [x, net.constant(w)], transB=1))
+    else:
+        net.output(net.node(op, [net.node("Reshape", [x, net.constant(np.array([2, -1, DEPTH]))]),
+                                 net.constant(np.ascontiguousarray(w.T))]))
+    return net, table, w, {"i": np.arange(rows)}
+
+
+@pytest.mark.parametrize("op", ["MatMul", "Gemm", "GRU"])
+@pytest.mark.parametrize("precision", ["int8", "int4:32"])
+def test_rows_of_a_table_are_multiplied_by_numbers_that_err_least_on_them(op, precision, run_for, tmp_path):
+    net, table, w, feeds = read_from_a_table(op)
+    expected = lower_by_feedback(w, table, precision)
+    nearest = rounded(w[np.newaxis], precision)[0]
+    errors = [float(np.square(table @ (numbers - w).T).sum()) for numbers in (expected, nearest)]
+    assert errors[0] < errors[1] / 3
+    asked = f"{precision},*.R=int8" if op == "GRU" else precision
+    results = []
+    for k, (model, options) in enumerate([(net, [f"--precision={asked}"]), (read_from_a_table(op, given=expected)[0], [])]):
+        folder = tmp_path / str(k)
+        folder.mkdir()
+        results.append(run_for("native", model.write(folder), feeds, list(model.outputs), *options))
+    assert_close(*results)
+
+
+def test_rows_of_a_long_table_are_multiplied_by_the_nearest_numbers(run_for, tmp_path):
+    """As many directions are in use as there are: errors have nowhere to go."""
+    net, _, w, feeds = read_from_a_table("Gemm", rows=4 * DEPTH + 1)
+    results = []
+    for k, (model, options) in enumerate([(net, ["--precision=int8"]), (read_from_a_table(
+            "Gemm", rows=4 * DEPTH + 1, given=rounded(w[np.newaxis], "int8")[0])[0], [])]):
+        folder = tmp_path / str(k)
+        folder.mkdir()
+        results.append(run_for("native", model.write(folder), feeds, list(model.outputs), *options))
+    assert_close(*results)
+
+
 @pytest.mark.parametrize("dtype, options", [("i8", []), ("bf16", ["--precision=bf16"]), ("f16", ["--precision=f16"]),
                                             ("i8", ["--precision=int8"]), ("i8", ["--precision=int8:64"]),
                                             ("i4", ["--precision=int4"])])

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 """--precision: which recurrent layers multiply integers, by the kernels that they are compiled to."""
+import re
+
 import numpy as np
 import pytest
 
 from support.model_builder import Model
 
-SIZE = 8
+SIZE, DEPTH = 8, 512
 
 
 def layers(constant=True, precision=None):
@@ -50,6 +52,37 @@ def test_the_last_rule_that_fits_a_layer_holds(rnncc, tmp_path, given, due, of_b
         assert of_integers(rnncc, tmp_path, layers(precision=written), f"--precision={given}")[0] == expected, written
 
 
+SIZES = {"f32": 4, "f16": 2, "bf16": 2, "i8": 1}
+
+
+# The types of a GRU's W and R.
+@pytest.mark.parametrize("given, W, R", [
+    ("int8:32,*.R=f16", "i8", "f16"),
+    ("f16,n0.W=int8", "i8", "f16"),
+    ("n0.R=bf16", "f32", "bf16"),
+    ("n0=f16,n0.W=f32", "f32", "f16"),
+    ("n0.W=f32,n0=f16", "f16", "f16"),
+])
+def test_a_rule_may_be_for_one_of_a_layers_two_weights(rnncc, tmp_path, given, W, R):
+    model = Model("net")
+    x = model.input("x", "f32", [4, 1, DEPTH])
+    weights = [model.constant(np.ones((1, 3 * SIZE, depth), np.float32), name) for name, depth in (("W", DEPTH), ("R", SIZE))]
+    model.output(model.node("GRU", [x, *weights], ["Y"], hidden_size=SIZE))
+    done = rnncc("inspect", model.write(tmp_path), f"--precision={given}")
+    assert done.returncode == 0, done.stderr
+    types = next(line for line in done.stdout.splitlines() if line.startswith("types"))
+    due = {dtype: int(count) for count, dtype in re.findall(r"(\d+)(?: bytes)? of (\w+)", types)}
+    assert due[W] >= 3 * SIZE * DEPTH * SIZES[W]
+    assert W == R or 3 * SIZE * SIZE * SIZES[R] <= due[R] < 3 * SIZE * DEPTH
+    assert set(due) <= {W, R, "f32"}  # scales are in f32
+
+
+@pytest.mark.parametrize("given, rule", [("n0=int8-dynamic,n0.R=f16", "n0.R=f16"), ("n0=f16,n0.R=int8-dynamic", "n0.R=int8-dynamic")])
+def test_products_of_integers_are_of_both_weights(rnncc, tmp_path, given, rule):
+    due, told = of_integers(rnncc, tmp_path, layers(), f"--precision={given}")
+    assert due == (RNN if "n0=int8" in given else NONE) and f'is computed by "{rule}"' in told
+
+
 def test_a_layer_of_the_model_keeps_its_own(rnncc, tmp_path):
     assert of_integers(rnncc, tmp_path, layers(precision="int8-dynamic"))[0] == BOTH
     assert of_integers(rnncc, tmp_path, layers(precision="f32"))[0] == NONE
@@ -80,6 +113,12 @@ def test_what_is_no_precision_is_refused(rnncc, tmp_path, given):
     done = rnncc("inspect", layers().write(tmp_path), f"--precision={given}")
     assert done.returncode == 2
     assert "PATTERN=PRECISION" in done.stderr and "f32, bf16, f16, int8, int4, int8-dynamic" in done.stderr
+
+
+def test_what_was_chosen_can_be_dumped(rnncc, tmp_path):
+    done = rnncc("inspect", layers().write(tmp_path), "--precision=int8-dynamic,n2=bf16", "--dump-after=choose_precision")
+    assert done.returncode == 0 and done.stderr.count('precision="') == 2
+    assert 'precision="int8-dynamic"' in done.stderr and 'precision="f32"' in done.stderr
 
 
 def test_the_build_record_says_what_changes_results(rnncc, rnnrun, tmp_path):

@@ -11,54 +11,62 @@
 #include "passes.h"
 #include "passes/convolutions_as_products.h"
 #include "passes/narrow_weights.h"
+#include "shapes/build.h"
 
 static bool is_recurrent(const Node *node) {
   return op_has_attribute(node->op, ATTR_precision) && cell_kind(node->op->kind);
 }
 
-/* The rule that decides on the node; NULL: none. Integers of each run are for recurrent layers alone. */
-static const PrecisionRule *rule_for(Graph *graph, const Node *node) {
-  const PrecisionRule *rule = precision_rule_of(&graph->config->precision, node->name);
-  if (!rule || is_recurrent(node)) return rule;
-  bool takes =
-      rule->precision != PRECISION_int8_dynamic && (has_weights(node) || convolution_can_be_product(graph, node));
-  return takes ? rule : NULL;
+/* The rule that decides on this input of the node, INPUT_W or INPUT_R, of a product 1; NULL: none. Integers of each run
+ * are for recurrent layers alone, and for both of their weights. */
+static const PrecisionRule *rule_for(Graph *graph, const Node *node, int input) {
+  const PrecisionRules *rules = &graph->config->precision;
+  const PrecisionRule *rule = precision_rule_of(rules, node->name, NULL);
+  bool dynamic = rule && rule->precision == PRECISION_int8_dynamic;
+  if (is_recurrent(node)) {
+    if (!dynamic) rule = precision_rule_of(rules, node->name, input == INPUT_W ? "W" : "R");
+    return rule && !dynamic && rule->precision == PRECISION_int8_dynamic ? NULL : rule;
+  }
+  return rule && !dynamic && (has_weights(node) || convolution_can_be_product(graph, node)) ? rule : NULL;
 }
+
+static int last_weights(const Node *node) { return is_recurrent(node) ? INPUT_R : INPUT_W; }
 
 static const char *obstacle_of(const Node *node, Precision precision) {
   if (precision == PRECISION_int8_dynamic) return int8_obstacle(node);
   return precision_weights(precision) && !has_weights(node) ? "needs a constant W and R" : NULL;
 }
 
-static void set_word(Graph *graph, Node *node, int64_t word) {
-  for (int i = 0; i < node->n_attributes; i++) {
-    if (node->attributes[i].id != ATTR_precision) continue;
-    node->attributes[i].i = word;
-    return;
-  }
-  Attribute *attributes = ARENA_ARRAY(graph->arena, Attribute, node->n_attributes + 1);
-  for (int i = 0; i < node->n_attributes; i++) attributes[i] = node->attributes[i];
-  attributes[node->n_attributes++] = (Attribute){.id = ATTR_precision,
-                                                 .name = attribute_name(ATTR_precision),
-                                                 .kind = ATTRIBUTE_WORD,
-                                                 .i = word,
-                                                 .where = node->where};
-  node->attributes = attributes;
-}
-
-static void choose(Graph *graph, Node *node) {
-  const PrecisionRule *rule = rule_for(graph, node);
-  if (!rule) return;
+/* False, and told: the node cannot do it. */
+static bool can_follow(const Node *node, const PrecisionRule *rule) {
   const char *obstacle = obstacle_of(node, rule->precision);
   if (obstacle && rule->pattern)
     error_at(node->where, EXIT_UNSUPPORTED, "precision %s %s", precision_word(rule->precision), obstacle);
   if (obstacle && !rule->pattern)
     warn_at(node->where, "%s stays in f32: precision %s %s", node->op->name, precision_word(rule->precision), obstacle);
-  if (obstacle) return;
-  if (is_recurrent(node))
-    set_word(graph, node, rule->precision == PRECISION_int8_dynamic ? PRODUCTS_int8_dynamic : PRODUCTS_f32);
-  if (precision_weights(rule->precision))
-    narrow_weights(graph, node, &(NarrowWeights){.dtype = precision_weights(rule->precision), .group = rule->group});
+  return !obstacle;
+}
+
+static void choose(Graph *graph, Node *node) {
+  const PrecisionRule *before = NULL;
+  for (int input = INPUT_W; input <= last_weights(node); input++) {
+    const PrecisionRule *rule = rule_for(graph, node, input);
+    if (!rule) continue;
+    if (rule != before && !can_follow(node, rule)) return;
+    before = rule;
+    DType dtype = precision_weights(rule->precision);
+    if (is_recurrent(node))
+      set_attribute(graph, node,
+                    attribute_one_of(ATTR_precision,
+                                     rule->precision == PRECISION_int8_dynamic ? PRODUCTS_int8_dynamic : PRODUCTS_f32));
+    if (dtype) narrow_weights(graph, node, input, &(NarrowWeights){.dtype = dtype, .group = rule->group});
+  }
+}
+
+static bool decides_on(Graph *graph, const Node *node, const PrecisionRule *rule) {
+  for (int input = INPUT_W; input <= last_weights(node); input++)
+    if (rule_for(graph, node, input) == rule) return true;
+  return false;
 }
 
 /* Whether a rule decides on a node of the graph or of the bodies in it. */
@@ -66,7 +74,7 @@ static bool decides(Graph *graph, const PrecisionRule *rule) {
   for (int n = 0; n < graph->n_nodes; n++) {
     Attribute *bodies[MAX_BODIES];
     int count = node_bodies(graph->nodes[n], bodies);
-    if (rule_for(graph, graph->nodes[n]) == rule) return true;
+    if (decides_on(graph, graph->nodes[n], rule)) return true;
     for (int b = 0; b < count; b++)
       if (decides(bodies[b]->graph, rule)) return true;
   }

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+#include "ir/feedback.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Of many rows nearly all directions are in use, and errors have nowhere to go. The time grows by the cube of depth. */
+enum { MOST_ROWS_OF_DEPTH = 4, MOST_DEPTH = 1024 };
+
+/* Part of the mean square that is added in every direction: others than the rows' do not become free. */
+static const double DAMPING = 1e-3;
+
+/* The upper triangle of the mean of x' x, damped. */
+static void add_moments(double *moments, int64_t n, int64_t depth, const float *rows) {
+  double trace = 0;
+  for (int64_t row = 0; row < n; row++)
+    for (int64_t i = 0; i < depth; i++) {
+      double x = (double)rows[row * depth + i] / (double)n;
+      for (int64_t j = i; j < depth; j++) moments[i * depth + j] += x * (double)rows[row * depth + j];
+    }
+  for (int64_t i = 0; i < depth; i++) trace += moments[i * depth + i];
+  for (int64_t i = 0; i < depth; i++) moments[i * depth + i] += DAMPING * trace / (double)depth;
+}
+
+/* Of a column k at a time, from the last one: what it explains is taken from those before it. */
+static void factor(double *a, int64_t depth, double *column) {
+  for (int64_t k = depth - 1; k >= 0; k--) {
+    double d = a[k * depth + k];
+    for (int64_t i = 0; i < k; i++) column[i] = a[i * depth + k], a[i * depth + k] /= d;
+    for (int64_t i = 0; i < k; i++)
+      for (int64_t j = i; j < k; j++) a[i * depth + j] -= a[i * depth + k] * column[j];
+  }
+}
+
+const double *feedback_for(Arena *arena, int64_t n, int64_t depth, const float *rows) {
+  double largest = 0;
+  if (n == 0 || depth > MOST_DEPTH || n > MOST_ROWS_OF_DEPTH * depth) return NULL;
+  for (int64_t i = 0; i < n * depth; i++) {
+    if (!isfinite(rows[i])) return NULL;
+    largest = fmax(largest, fabs((double)rows[i]));
+  }
+  if (largest == 0) return NULL;
+  double *a = ARENA_ARRAY(arena, double, depth *depth), *column = ARENA_ARRAY(arena, double, depth);
+  memset(a, 0, (size_t)(depth * depth) * sizeof *a);
+  add_moments(a, n, depth, rows);
+  factor(a, depth, column);
+  return a;
+}
