@@ -14,8 +14,10 @@ static const Graph *source_of(const Attribute *attribute) {
   return attribute->source ? attribute->source : attribute->graph;
 }
 
-/* 0 or 1; -1 if it is not known. */
+/* 0 or 1; -1 if it is not known, or no condition. */
 static int known_truth(const Value *value) {
+  if (value_static(value) && value_count(value) != 1) return -1;
+  if (value->data && value->dtype != RNNCC_BOOL) return -1;
   if (value->data) return *(const uint8_t *)value->data != 0;
   if (value->elements && dim_is_const(value->elements[0])) return dim_value(value->elements[0]) != 0;
   const Node *producer = value->producer;

@@ -167,6 +167,12 @@ def branches(then, other=None, condition="go"):
     return make("If", [condition], ["y"], then_branch=then, else_branch=other or good)
 
 
+def known_branches(condition):
+    """Of a constant condition."""
+    return [make("Constant", [], ["known"], "constant", value=numpy_helper.from_array(condition)),
+            branches(body([relu(["x"], ["t"])], ["t"]), condition="known")]
+
+
 def loop(nodes, outputs, carried=("h",)):
     infos = [tensor_info("i", I64, ()), tensor_info("more", BOOL, ()), *(tensor_info(name, F32, None) for name in carried)]
     return make("Loop", ["three", "", "x"], ["y"], body=body(nodes, outputs, infos))
@@ -310,6 +316,12 @@ NODES = [
       "n: If needs the attribute `then_branch`, a graph"]),
     ("a condition of two", [branches(body([relu(["x"], ["t"])], ["t"]), condition="both")], 2,
      ["n: If: the condition must have one element, found `both` bool[2]"]),
+    ("a constant condition of nothing", known_branches(numpy.zeros(0, bool)), 2,
+     ["n: If: the condition must have one element, found `known` bool[0]"]),
+    ("a constant condition of two", known_branches(numpy.array([True, False])), 2,
+     ["n: If: the condition must have one element, found `known` bool[2]"]),
+    ("a constant condition that is a number", known_branches(numpy.array(256)), 3,
+     ["n: input 0 of If (`known`) is i64; it may be bool"]),
     ("branches of different ranks", [branches(body([make("Identity", ["c"], ["t"])], ["t"]))], 3,
      ["n: If: output 0 is `t` f32[3] or, of the other branch, `good` f32[2, 3]; type and rank must be the same"]),
     ("a branch without a result", [branches(body([relu(["x"], ["t"])], []))], 2,
