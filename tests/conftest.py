@@ -20,7 +20,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 QUICK_SHARE = 8
 TWICE_SHARE = 4
-OPTIMISED_SHARE = 4
+OPTIMISED_SHARE = 8
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "runtime" / "bindings" / "python")]
 from support import about_operator, amount, guarded, machine, sweeps  # noqa: E402
 from support.clang import BUILD, WITHOUT_PASSES, cached_clang, prune  # noqa: E402
@@ -75,7 +75,7 @@ def pytest_configure(config):
 @pytest.fixture(autouse=True)
 def optimise_case(request, monkeypatch):
     """What clang makes of the C takes most of the time of a test, and few are about it. So clang optimises the first case
-    of each file that takes `compile`, what is marked `optimised`, in long tests every fourth case of a file, too, and of
+    of each file that takes `compile`, what is marked `optimised`, in long tests every eighth case of a file, too, and of
     quick tests only what is marked. How clang does without: support/clang.py. What fixtures of a wider scope compile is
     optimised."""
     marked = request.node.get_closest_marker("optimised")
