@@ -214,14 +214,14 @@ static void duplicate(Mutation *m, Place place) {
 }
 
 static void swap(Mutation *m, Place place) {
-  Place other = place_like(m, part_at(place)->role, place);
-  Part here = *part_at(place), there = *part_at(other);
+  Part *one = part_at(place), *other = part_at(place_like(m, one->role, place));
+  Part here = *one, there = *other;
   const char *key = here.key;
   here.key = there.key;
   there.key = key;
   /* A part that holds the other would hold itself. */
-  *part_at(place) = *part_copy(m->arena, &there);
-  *part_at(other) = *part_copy(m->arena, &here);
+  *one = *part_copy(m->arena, &there);
+  *other = *part_copy(m->arena, &here);
 }
 
 static void replace(Mutation *m, Place place) {
