@@ -34,14 +34,17 @@ SIMD_FUNCTION vint quantised(vec x, const Steps *steps) {
   return vround_to_int(saturated(vadd(vround(vdiv(x, vset(steps->size))), vset(steps->zero))));
 }
 
-/* ranges: [PARTS][2]. scale, zero: one each. */
+/* ranges: [PARTS][2]. scale, zero: one each. An image is [count]; one is x_image, or y_image, behind the other. */
 static void quantise_by_range(const Team *team, const float *x, const float *ranges, uint8_t *y, float *scale,
-                              uint8_t *zero, int64_t count) {
+                              uint8_t *zero, int64_t images, int64_t count, int64_t x_image, int64_t y_image) {
   const Steps steps = steps_of(ranges);
-  int64_t i, end;
-  team_share(team, count, &i, &end);
+  int64_t first, end;
+  team_share(team, count, &first, &end);
   if (team->rank == 0) *scale = steps.size;
   if (team->rank == 0) vint_store_u8_n(zero, vround_to_int(vset(steps.zero)), 1);
-  for (; i + LANES <= end; i += LANES) vint_store_u8(y + i, quantised(vload(x + i), &steps));
-  if (i < end) vint_store_u8_n(y + i, quantised(vload_n(x + i, (int)(end - i)), &steps), (int)(end - i));
+  for (int64_t image = 0; image < images; image++, x += x_image, y += y_image) {
+    int64_t i = first;
+    for (; i + LANES <= end; i += LANES) vint_store_u8(y + i, quantised(vload(x + i), &steps));
+    if (i < end) vint_store_u8_n(y + i, quantised(vload_n(x + i, (int)(end - i)), &steps), (int)(end - i));
+  }
 }

@@ -32,13 +32,21 @@ static void part_range(const float *x, int64_t count, float range[2]) {
   range[1] = vhmax(greatest[0]);
 }
 
-/* ranges: [PARTS][2], the least and the greatest; of an empty part 0. */
-static void range_parts(const Team *team, const float *x, float *ranges, int64_t count) {
+/* ranges: [PARTS][2], the least and the greatest; of an empty part 0. A part has its share of each image, [count], of
+ * which one is x_image behind the other. */
+static void range_parts(const Team *team, const float *x, float *ranges, int64_t images, int64_t count,
+                        int64_t x_image) {
   int64_t part, end;
   team_share(team, PARTS, &part, &end);
   for (; part < end; part++) {
     int64_t first = part * count / PARTS, behind = (part + 1) * count / PARTS;
-    ranges[2 * part] = ranges[2 * part + 1] = 0;
-    if (behind > first) part_range(x + first, behind - first, ranges + 2 * part);
+    float *range = ranges + 2 * part, own[2];
+    range[0] = range[1] = 0;
+    if (images > 0 && behind > first) part_range(x + first, behind - first, range);
+    for (int64_t image = 1; image < images && behind > first; image++) {
+      part_range(x + image * x_image + first, behind - first, own);
+      range[0] = vhmin(vmin(vset(range[0]), vset(own[0])));
+      range[1] = vhmax(vmax(vset(range[1]), vset(own[1])));
+    }
   }
 }

@@ -138,6 +138,37 @@ def test_a_dynamically_quantised_convolution_is_one_operator(rnncc, compile, ref
         assert_same(run_module(compile(path, f"--target={target}"), feeds), due)
 
 
+def quantised_in_blocks():
+    """Convolutions that read what a run quantises: the result of one, and of two, one behind the other in memory."""
+    rng, model = numpy.random.default_rng(6), Model()
+    model.dim("N", 1, 2, 3)
+
+    def layer(x, kernels, channels):
+        numbers, scale, zero = model.node("DynamicQuantizeLinear", [x], 3)
+        w = model.constant(rng.integers(-127, 128, (kernels, channels, 3, 3), numpy.int8))
+        sums = model.node("ConvInteger", [numbers, w, zero, model.constant(numpy.array(0, numpy.int8))], **BOTH)
+        scaled = model.node("Mul", [model.node("Cast", [sums], to="f32"),
+                                    model.node("Mul", [scale, model.constant(numpy.float32(.003))])])
+        return model.node("Relu", [scaled])
+
+    x = model.input("x", "f32", ["N", 5, 9, 7])
+    first, second = layer(x, 48, 5), layer(x, 32, 5)
+    both = model.node("Concat", [first, second], axis=1)
+    model.output(layer(both, 33, 80), layer(second, 16, 32))
+    return model, {"x": rng.normal(size=(3, 5, 9, 7)).astype(numpy.float32)}
+
+
+@pytest.mark.parametrize("target", [WITH_DOT, "x86-64-v3", "x86-64"])
+def test_what_a_run_quantises_stays_in_blocks(rnncc, compile, reference, tmp_path, target):
+    model, feeds = quantised_in_blocks()
+    path = model.write(tmp_path)
+    lines = rnncc("inspect", path, f"--target={target}", "--dump-after=choose_layouts").stderr.splitlines()
+    layouts = [after for line, after in zip(lines, lines[1:]) if "= DynamicQuantizeLinear(" in line]
+    assert len(layouts) == 4
+    assert target != WITH_DOT or layouts.count("  reads blocks, writes blocks") == 2, layouts  # 5 channels are no whole blocks
+    assert_same(run_module(compile(path, f"--target={target}"), feeds), reference.run(model, path, feeds))
+
+
 @pytest.mark.parametrize("kind", ["weights first", "alone"])
 def test_a_scale_of_the_run_is_the_inputs(rnncc, compile, reference, tmp_path, kind):
     model, feeds = dynamically_quantised(True, kind)

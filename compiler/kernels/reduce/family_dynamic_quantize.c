@@ -4,9 +4,32 @@
  * of them the scale and the zero point, which every worker finds for itself, and the numbers.
  */
 #include "ir/family.h"
+#include "layout/blocked.h"
+#include "machine/targets.h"
 #include "program/build.h"
 
 enum { PARTS = 64, RANGE_BYTES = 2 * sizeof(float) };
+
+/* Lanes past the last channel would be in the range. */
+static LayoutSet layouts(Graph *graph, const Node *node) {
+  const Value *x = node->inputs[0];
+  return dim_value(x->shape[1]) % graph->config->target->lanes ? 0 : LAYOUT_SET_BLOCKED;
+}
+
+/* A row-major tensor is one image. */
+static void operands_images(Graph *graph, Call *call, const Node *node, bool writes) {
+  const Value *x = node->inputs[0];
+  const Dim *one = dim_const(graph->dims, 1), *count = value_count_dim(graph, x, 0, x->rank), *stride = count;
+  if (is_blocked(node)) {
+    Blocked blocked = blocked_of(graph, x);
+    count = dim_mul(graph->dims, dim_const(graph->dims, blocked.blocks), blocked.plane);
+    stride = blocked.image;
+  }
+  operand_dim(call, "images", is_blocked(node) ? x->shape[0] : one);
+  operand_dim(call, "count", count);
+  operand_dim(call, "x_image", stride);
+  if (writes) operand_dim(call, "y_image", is_blocked(node) ? blocked_of(graph, node->outputs[0]).image : stride);
+}
 
 static void scratch(Graph *graph, Node *node) {
   graph_scratch(graph, node, "ranges", dim_const(graph->dims, PARTS * (int64_t)RANGE_BYTES));
@@ -18,7 +41,7 @@ static void lower_ranges(Program *program, const Node *node) {
   Call *call = kernel_call(program, node, spec);
   operand_value(call, "x", node->inputs[0], READ);
   operand_value(call, "ranges", node->scratch, WRITE);
-  operand_dim(call, "count", value_count_dim(program->graph, node->inputs[0], 0, node->inputs[0]->rank));
+  operands_images(program->graph, call, node, false);
   call_flops_of(call, 2, node->inputs[0]);
   call_touches(call, node->inputs[0]);
 }
@@ -33,10 +56,11 @@ static void lower_node(Program *program, Node *node) {
   operand_value(call, "y", node->outputs[0], WRITE);
   operand_value(call, "scale", node->outputs[1], WRITE);
   operand_value(call, "zero", node->outputs[2], WRITE);
-  operand_dim(call, "count", value_count_dim(program->graph, node->inputs[0], 0, node->inputs[0]->rank));
+  operands_images(program->graph, call, node, true);
   call_flops_of(call, 4, node->inputs[0]);
   call_touches(call, node->inputs[0]);
   call_touches(call, node->outputs[0]);
 }
 
-const KernelFamily family_dynamic_quantize = {.scratch = scratch, .lower = lower_node};
+const KernelFamily family_dynamic_quantize = {
+    .layouts = layouts, .runs_bytes = true, .runs_any_plane = true, .scratch = scratch, .lower = lower_node};
