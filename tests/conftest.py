@@ -19,7 +19,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 QUICK_SHARE = 8
-TWICE_SHARE = 4
 OPTIMISED_SHARE = 8
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "runtime" / "bindings" / "python")]
 from support import about_operator, amount, guarded, machine, sweeps  # noqa: E402
@@ -55,6 +54,7 @@ def pytest_configure(config):
         signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "optimised: clang optimises what the test compiles")
     config.addinivalue_line("markers", "unsanitized: left out of builds with sanitizers, which would see nothing more")
+    config.addinivalue_line("markers", "long: of long tests; by default other cases show nearly the same")
     config.addinivalue_line("markers", "every_case: of a table, whose cases are a property each; see support/sweeps.py")
     if config.getoption("--long"):
         os.environ["RNNCC_LONG_TESTS"] = "1"
@@ -95,16 +95,18 @@ def pytest_addoption(parser):
 
 
 def left_out(item, place):
-    """Whether the case, the place-th of its file, does not run. --quick: the first of a file and every eighth after it do,
-    and all about style. $RNNCC_SANITIZED_TOO says that bad input is tested again, by a build with sanitizers: every fourth
-    does, and what is not tested again."""
+    """Whether the case, the place-th of its file, does not run. What is marked `long` runs in long tests alone. --quick: the first of a file and every eighth after it do,
+    and all about style. $RNNCC_SANITIZED_TOO says that bad input is tested by two builds: every second case by the one with
+    sanitizers, the others by the one without, as what sanitizers see nothing more of."""
+    if item.get_closest_marker("long") and not amount.long_tests():
+        return True
     unsanitized = item.get_closest_marker("unsanitized")
-    if sanitized():
-        return unsanitized
+    if sanitized() and unsanitized:
+        return True
     if amount.quick_tests():
         return item.path.parent.name != "style" and place % QUICK_SHARE
     twice = item.path.parent.name == "robustness" and item.path.name != "test_setup.py" and not unsanitized
-    return os.environ.get("RNNCC_SANITIZED_TOO") and twice and place % TWICE_SHARE
+    return os.environ.get("RNNCC_SANITIZED_TOO") and twice and place % 2 == sanitized()
 
 
 def pytest_collection_modifyitems(config, items):

@@ -59,6 +59,7 @@ def test_a_network_is_compiled_with_records_and_without():
     assert run.contestants_of(arguments.parse(["rnn"])) == ["rnncc", "onnxruntime", "openvino", "torch"]
 
 
+@pytest.mark.long
 def test_the_untuned_module_takes_turns_with_the_tuned_one_on_the_most_threads(squeezenet):
     shutil.copy(squeezenet / "module.so", squeezenet / "untuned.so")
     job = cnn_job.CnnJob(case_named("squeezenet"), squeezenet)

@@ -15,7 +15,7 @@ WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werr
 @pytest.mark.parametrize("words", [
     ["clang++-19", "-std=c++17", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
     ["clang++-19", "-std=c++17", "-fsanitize=thread"],
-    ["clang++-19", "-std=c++20"],
+    pytest.param(["clang++-19", "-std=c++20"], marks=pytest.mark.long),
     ["g++", "-std=c++17"],
 ], ids=["asan", "tsan", "c++20", "gcc"])
 def test_streams(words, tmp_path):
@@ -29,7 +29,7 @@ def test_streams(words, tmp_path):
 
 
 @pytest.mark.parametrize("words", [["clang++-19", "-std=c++17", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
-                                   ["g++", "-std=c++17"]], ids=["asan", "gcc"])
+                                   pytest.param(["g++", "-std=c++17"], marks=pytest.mark.long)], ids=["asan", "gcc"])
 def test_training(words, compile, tmp_path):
     subprocess.run([*words, "-g", "-O1", *WARNINGS, f"-I{ROOT / 'runtime'}", f"-I{CPP}", "-pthread",
                     ROOT / "tests" / "bindings" / "training.cc", "-ldl", "-o", tmp_path / "training"], check=True)

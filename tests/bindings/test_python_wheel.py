@@ -87,6 +87,7 @@ def test_where_llvm_is_missing_it_says_so(user):
     assert "ToolchainError" in refused.stderr and "apt-get install clang-19 lld-19" in refused.stderr
 
 
+@pytest.mark.long
 def test_it_is_removed_whole(user):
     binaries, packages = user.venv("other")
     before = {path for path in (user.folder / "other").rglob("*") if "__pycache__" not in path.parts}

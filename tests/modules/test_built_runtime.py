@@ -80,7 +80,8 @@ def of_other_sources(folder):
         source.write("/* changed */\n")
 
 
-@pytest.mark.parametrize("change", [damaged, cut_short, without, of_other_sources])
+@pytest.mark.parametrize("change", [damaged, *(pytest.param(change, marks=pytest.mark.long) for change in (cut_short, without)),
+                                    of_other_sources])
 def test_another_runtime_is_compiled(sources, installed, change):
     module = sources()[1]
     change(installed)
@@ -101,7 +102,8 @@ def test_after_clang_was_updated_it_is_compiled(sources, tmp_path):
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="its targets are of x86-64")
-@pytest.mark.parametrize("options", [("--target=aarch64-linux-gnu",), ("--target=x86-64-v3,x86-64",), ("--static",)],
+@pytest.mark.parametrize("options", [pytest.param(("--target=aarch64-linux-gnu",), marks=pytest.mark.long),
+                                     ("--target=x86-64-v3,x86-64",), pytest.param(("--static",), marks=pytest.mark.long)],
                          ids=["another machine", "several targets", "static"])
 def test_what_needs_another_runtime_compiles_it(sources, options):
     assert "runtime.c" in sources(*options)[0]

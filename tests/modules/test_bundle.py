@@ -290,6 +290,7 @@ def test_a_static_library_has_all_networks_and_its_header_their_places(rnncc, fi
     check_program(tmp_path, files, tmp_path / "libasr.a", tmp_path, "clang-19")
 
 
+@pytest.mark.long
 @pytest.mark.unsanitized
 def test_emitted_c_builds_by_gcc(rnncc, files, sound, tmp_path):
     folder = bundle(rnncc, files, tmp_path / "asr", "--emit=c", "--target=x86-64")

@@ -173,12 +173,18 @@ def test_machine_file_plans_for_the_machine_that_it_is_of(measured, explained, t
     assert got.returncode == 0 and got.stdout != explained(None).stdout
 
 
+@pytest.mark.long
 def test_calibrate_writes_where_it_is_told(rnncc, tmp_path, monkeypatch):
     path = tmp_path / "here.json"
     monkeypatch.setenv("RNNCC_CPU_WITHOUT", "avx2")  # one target to measure, not three
     assert rnncc("targets", "--calibrate", "--budget=0.01", "-o", path).returncode == 0
     assert json.loads(path.read_text())["format"] == "rnncc-machine"
     assert rnncc("targets", "--calibrate", "--budget=0.01", "-o", tmp_path).returncode == 2
+
+
+@pytest.mark.long
+def test_calibrate_needs_a_folder_to_write_to(rnncc, monkeypatch):
+    monkeypatch.setenv("RNNCC_CPU_WITHOUT", "avx2")
     nowhere = rnncc("targets", "--calibrate", "--budget=0.01")  # the tests' XDG_CACHE_HOME is not a folder
     assert nowhere.returncode == 5 and "cannot make the folder" in nowhere.stderr
 

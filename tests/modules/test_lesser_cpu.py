@@ -35,6 +35,7 @@ def test_c_tests_of_avx512_are_skipped(name):
         assert (done.returncode, done.stdout) == (0, NO_TESTS)
 
 
+@pytest.mark.long
 def test_a_c_test_of_avx2_runs():
     """Not `vocabulary`: QEMU reads memory that a masked load must not touch."""
     done = run(*HASWELL, build_directory() / "tests" / "kernels" / "double_check_avx2")

@@ -13,7 +13,8 @@ from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "models"))
 
-HALVES = (0, 1)
+HALVES = (0, 1) if long_tests() else (0,)  # of the held-out data, that give ranges; the others are judged
+RATES = (16000, 8000) if long_tests() else (16000,)
 
 
 def outputs(path, runs, output):
@@ -38,7 +39,7 @@ def test_digits_lose_at_most_0_3_points(root, rnncc, compile, tmp_path, name, re
         for precision, model in (("f32", root / "models" / f"{name}.json"), ("int8", tmp_path / "q.json")):
             found = numpy.concatenate(outputs(compile(model), runs, "probabilities")).argmax(1)
             right[precision] += (found == labels[1 - half::2]).sum()
-    assert right["int8"] >= right["f32"] - 0.003 * len(images), right
+    assert right["int8"] >= right["f32"] - 0.003 * len(images) * len(HALVES) / 2, right
 
 
 SLOTS = 16  # words in one run of hyphenate
@@ -76,7 +77,7 @@ def test_hyphenation_loses_at_most_0_2_points(root, rnncc, compile, tmp_path):
             found = outputs(compile(model), [word_inputs(group) for group in groups], "probability")
             right[precision] += sum(hyphenated(row[0], p) == row[1] for group, probabilities in zip(groups, found, strict=True)
                                     for row, p in zip(group, probabilities))
-    assert len(words) == 2000 and right["int8"] >= right["f32"] - 0.002 * len(words), right
+    assert len(words) == 2000 and right["int8"] >= right["f32"] - 0.002 * len(words) * len(HALVES) / 2, right
 
 
 CALIBRATION = ("Numbers of eight bits are enough for most of what is heard.", "Where someone speaks, a program listens.",
@@ -92,7 +93,7 @@ def other_speech(rate):
     return numpy.clip(sound + noise, -1, 1).astype(numpy.float32)
 
 
-@pytest.mark.parametrize("how", ["weights", "--max-error=0.005"])
+@pytest.mark.parametrize("how", ["weights", pytest.param("--max-error=0.005", marks=pytest.mark.long)])
 def test_speech_is_heard_in_the_same_chunks_of_99_5_percent(rnncc, compile, tmp_path, how):
     from pretrained import silero, speech
     same = []
@@ -128,7 +129,7 @@ class TestWeightsOf16Bits:
 
     def test_hyphenation(self, root, compile, precision):
         lines = (root / "models" / "held_out" / "hyphenate.txt").read_text().splitlines()
-        groups = groups_of([line.split() for line in lines if not line.startswith("#")])[::1 if long_tests() else 2]
+        groups = groups_of([line.split() for line in lines if not line.startswith("#")])[::1 if long_tests() else 4]
         model, right = root / "models" / "hyphenate.json", []
         for options in ((), (f"--precision={precision}",)):
             found = outputs(compile(model, *options), [word_inputs(group) for group in groups], "probability")
@@ -139,11 +140,11 @@ class TestWeightsOf16Bits:
     def test_speech(self, compile, precision):
         from pretrained import silero, speech
         same = []
-        for rate in (16000, 8000):
+        for rate in RATES:
             settings = [f"--freeze=sr={rate}", "--dim=input_0=1", f"--dim=input_1={silero.CHUNK[rate] + silero.CONTEXT[rate]}",
                         "--dim=state_1=1", "--state=state=stateN"]
             runs = [{"input": window} for window in silero.windows(speech.speech(rate), rate)]
             wide, narrow = (numpy.ravel(outputs(compile(silero.model(), *settings, *options), runs, "output")) > 0.5
                             for options in ((), (f"--precision={precision}",)))
             same += list(wide == narrow)
-        assert len(same) > 1000 and numpy.mean(same) >= 0.999, numpy.mean(same)
+        assert len(same) > 500 * len(RATES) and numpy.mean(same) >= 0.999, numpy.mean(same)

@@ -20,7 +20,7 @@ from support.watched import made
 pytestmark = pytest.mark.unsanitized  # the module has them
 
 CLANG = "clang-19 -fsanitize=address,undefined -fno-sanitize-recover=all -shared-libasan"
-SEEDS = 4 if long_tests() else 1
+SEEDS, SHARE = (4, 1) if long_tests() else (1, 3)  # of each operator; one of so many operators runs
 TARGETS = ["x86-64-v4", "x86-64-v3"] if long_tests() else ["native"]
 SHIPPED = ["digits_rnn", "digits_cnn", "hyphenate"] if long_tests() else ["digits_rnn"]
 
@@ -59,6 +59,7 @@ def runs(rnnrun, module, words, environment):
         assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_models(sanitized, sanitizers, rnnrun, name, target):
@@ -76,8 +77,8 @@ def test_layers_whose_channels_fill_no_vector(sanitized, sanitizers, rnnrun, tmp
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("cases", [OPERATORS, MOVEMENTS, QUANTISED], ids=["arithmetic", "movement", "quantised"])
 def test_operators(sanitized, sanitizers, rnnrun, tmp_path, cases, target):
-    """All of them side by side in a network."""
-    parts = [make(numpy.random.default_rng([seed, *name.encode()])) for name, make in cases.items() for seed in range(SEEDS)]
+    """Side by side in a network."""
+    parts = [make(numpy.random.default_rng([seed, *name.encode()])) for name, make in list(cases.items())[::SHARE] for seed in range(SEEDS)]
     model, feeds = merged(parts)
     runs(rnnrun, sanitized(model.write(tmp_path), target), fills(tmp_path, feeds), sanitizers)
 

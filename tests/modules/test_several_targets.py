@@ -343,7 +343,7 @@ def test_the_header_has_room_for_each(rnncc):
 
 
 @pytest.mark.unsanitized
-@pytest.mark.parametrize("tool, compiler", [("make", "gcc"), ("cmake", "clang-19")])
+@pytest.mark.parametrize("tool, compiler", [pytest.param("make", "gcc", marks=pytest.mark.long), ("cmake", "clang-19")])
 def test_emitted_c_builds_to_all(rnncc, compile, monkeypatch, tmp_path, tool, compiler):
     rng, model, targets = numpy.random.default_rng(5), Model(), "--target=x86-64-v3,x86-64"
     product = model.node("MatMul", [model.input("x", "f32", [3, 40]), model.constant(rng.random((40, 21), numpy.float32))])

@@ -62,7 +62,7 @@ def models(target, folder):
     yield from SHIPPED if target == "native" else []
 
 
-@pytest.mark.parametrize("target", ["native", "x86-64"])
+@pytest.mark.parametrize("target", ["native", pytest.param("x86-64", marks=pytest.mark.long)])
 @pytest.mark.unsanitized
 def test_calls_need_what_the_module_says_of_their_stacks(target, stack_need, compile, tmp_path):
     """And run on stacks that have no more."""

@@ -53,6 +53,7 @@ def test_they_name_the_version_the_llvm_and_the_licence_of_the_sources():
     assert ["Permission", *stated[:len(ours) - 1]] == ours
 
 
+@pytest.mark.long
 def test_lintian_finds_nothing_in_the_source_package_which_has_all_files(tmp_path):
     if not (ROOT / ".git").exists():
         pytest.skip("the sources are in no git")

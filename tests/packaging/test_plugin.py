@@ -28,7 +28,7 @@ def leveled(x):
     return leveled
 
 
-@pytest.mark.parametrize("flags", ["-O2", "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"],
+@pytest.mark.parametrize("flags", [pytest.param("-O2", marks=pytest.mark.long), "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"],
                          ids=["plain", "sanitized"])
 def test_it_plays_two_channels_as_its_formulas_say(flags, prefix, tmp_path):  # noqa: F811
     shutil.copytree(EXAMPLE, tmp_path / "plugin")
