@@ -65,7 +65,7 @@ static void emit_pointer(Text *out, Value *value, int depth) {
     text_add(out, ");\n");
     break;
   case STORAGE_GRADIENT:
-    text_add(out, "(%s *)(void *)(run->gradients + %lld", type, (long long)root->offset);
+    text_add(out, "(%s *)(void *)(run->gradients + %lld", type, (long long)(root->offset + value_first_byte(value)));
     add_places(out, value);
     text_add(out, ");\n");
     break;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Offsets by liveness. Values that are live together share no byte, except where a kernel writes its result over an
- * input that is not read any more: then both are one span, live from the first step to the last.
+ * input that is not read any more: then both are one span, live from the first step to the last. Some spans are where
+ * gradients will be.
  */
 #include "program/plan_memory.h"
 
 #include "passes.h"
+#include "program/gradient_room.h"
 #include "program/liveness.h"
 #include "program/overlap.h"
 #include "support/diagnostics.h"
@@ -146,8 +148,10 @@ static void make_spans(Arena *arena, MemoryPlan *plan, int end) {
     }
 }
 
-static void assign_offsets(Arena *arena, MemoryPlan *plan, int end) {
-  make_spans(arena, plan, end);
+static void assign_offsets(Program *program, const Liveness *live, MemoryPlan *plan) {
+  Arena *arena = program->graph->arena;
+  make_spans(arena, plan, live->end);
+  use_gradient_room(program, live, plan);
   plan->arena_bytes = fit_spans(arena, plan->spans, plan->n_spans);
   plan->lower_bound = largest_live_set(arena, plan->spans, plan->n_spans);
   for (int i = 0; i < plan->n_intervals; i++) {
@@ -176,7 +180,7 @@ void plan_memory(Program *program) {
         (Interval){.value = value, .bytes = padded_bytes(graph, value), .first = live.first[i], .last = live.last[i]};
   }
   each_item(program, find_overwritten, &(Search){program, &live, plan});
-  assign_offsets(graph->arena, plan, live.end);
+  assign_offsets(program, &live, plan);
   if (plan->arena_bytes > MAX_ARENA)
     fatal_at(LOCATION_FILE(graph->file), EXIT_LIMIT, "one run needs more than 64 TiB; lower a dimension's max");
   program->arena_bytes = plan->arena_bytes;

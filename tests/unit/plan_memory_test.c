@@ -285,6 +285,75 @@ static void an_output_is_written_in_place_unless_the_run_can_fault(void **state)
   }
 }
 
+/* Of two weights of so many bytes each; their gradients are written by calls 10 and 20. */
+static Program *make_training(Arena *arena, int64_t bytes) {
+  Graph *graph = graph_new(arena);
+  Program *program = make_program(graph);
+  graph->n_parameters = graph->n_inputs = graph->n_outputs = 2;
+  graph->inputs = ARENA_ARRAY(arena, Value *, 2);
+  graph->outputs = ARENA_ARRAY(arena, Value *, 2);
+  for (int i = 0; i < 2; i++) {
+    graph->inputs[i] = make_value(program, bytes);
+    graph->outputs[i] = make_value(program, bytes);
+    access_value(program, 10 * (i + 1), graph->outputs[i]);
+  }
+  return program;
+}
+
+static Value *live(Program *program, int first, int last, int64_t bytes) {
+  Value *value = make_value(program, bytes);
+  access_value(program, first, value);
+  access_value(program, last, value);
+  return value;
+}
+
+static void assert_place(const Value *value, Storage storage, int64_t offset) {
+  assert_int_equal(value->storage, storage);
+  assert_int_equal(value->offset, offset);
+}
+
+static void what_ends_before_a_gradient_is_written_is_in_its_memory(void **state) {
+  (void)state;
+  Arena *arena = arena_new();
+  Program *program = make_training(arena, 128);
+  Value *both = live(program, 0, 9, 256), *second = live(program, 11, 19, 100), *later = live(program, 12, 19, 64),
+        *large = live(program, 1, 3, 257), *across = live(program, 15, 20, 64);
+  plan_memory(program);
+  assert_place(both, STORAGE_GRADIENT, 0);
+  assert_place(second, STORAGE_GRADIENT, 128);
+  assert_int_equal(later->storage, STORAGE_ARENA);
+  assert_int_equal(large->storage, STORAGE_ARENA);
+  assert_int_equal(across->storage, STORAGE_ARENA);
+  assert_int_equal(program->plan->n_intervals, 3);
+  assert_int_equal(program->arena_bytes, 320);
+  arena_free(arena);
+}
+
+static void padding_between_gradients_stays_as_it_is(void **state) {
+  (void)state;
+  Arena *arena = arena_new();
+  Program *program = make_training(arena, 100);
+  Value *both = live(program, 0, 1, 192), *padded = live(program, 2, 3, 100), *fits = live(program, 4, 5, 64);
+  plan_memory(program);
+  assert_int_equal(both->storage, STORAGE_ARENA);
+  assert_int_equal(padded->storage, STORAGE_ARENA);
+  assert_place(fits, STORAGE_GRADIENT, 0);
+  arena_free(arena);
+}
+
+static void what_the_runtime_copies_from_the_arena_stays_there(void **state) {
+  (void)state;
+  Arena *arena = arena_new();
+  Program *program = make_training(arena, 128);
+  Value *output = live(program, 0, 1, 64),
+        *outputs[] = {output, program->graph->outputs[0], program->graph->outputs[1]};
+  program->graph->n_outputs = 3;
+  program->graph->outputs = outputs;
+  plan_memory(program);
+  assert_int_equal(output->storage, STORAGE_ARENA);
+  arena_free(arena);
+}
+
 static void run_plan(void *program) { plan_memory(program); }
 
 /* Values that are live together, of so many bytes each. */
@@ -317,6 +386,9 @@ int main(void) {
       cmocka_unit_test(the_largest_live_set_is_the_largest_sum),
       cmocka_unit_test(the_arena_stays_near_the_largest_live_set),
       cmocka_unit_test(an_output_is_written_in_place_unless_the_run_can_fault),
+      cmocka_unit_test(what_ends_before_a_gradient_is_written_is_in_its_memory),
+      cmocka_unit_test(padding_between_gradients_stays_as_it_is),
+      cmocka_unit_test(what_the_runtime_copies_from_the_arena_stays_there),
       cmocka_unit_test(a_run_of_more_than_64_tib_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,7 +7,7 @@ CASES = {case.name: case for case in (Case(op, H, T=T, B=B) for T, B, H in SIZES
 OF_TORCH = {"LSTM": 0.6, "GRU": 0.35, "RNN": 0.5}  # maximum of our time over that of PyTorch's layer, at WIDTH
 UNFUSED = 0.35  # the same over that of a step's nodes one by one
 PEAK, WIDTH = 0.7, 512  # minimum part of the peak of multiply-adds, and from which H on
-WORKSPACE = 1.1  # maximum of a context's bytes, without packed weights, over those of what is saved
+WORKSPACE = 1.1  # maximum of a context's bytes over those of what is saved
 
 
 def flops(case):
@@ -30,8 +30,3 @@ def saved_bytes(case):
 def loss_bytes(case):
     """What the loss's gradient reads: the differences."""
     return rows_bytes(case, 1)
-
-
-def packed_bytes(case):
-    """The larger of W and R, as kernels read them: one after the other they have the same memory."""
-    return F32 * GATES[case.op] * case.H * case.H

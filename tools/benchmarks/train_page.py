@@ -73,10 +73,10 @@ def step_of(row):
 
 
 def workspace_of(row):
-    saved, loss, packed = (of(row.case) for of in (goals.saved_bytes, goals.loss_bytes, goals.packed_bytes))
-    ratio = (row.bytes - packed) / (saved + loss)
-    return [size_of(row.case), str(row.threads), *(f"{each / 1e6:.1f}" for each in (saved, loss, packed, row.bytes)),
-            f"{row.bytes / (saved + loss):.2f}", f"{ratio:.2f}", f"{goals.WORKSPACE:.2f}", "yes" if ratio <= goals.WORKSPACE else "no"]
+    saved, loss = (of(row.case) for of in (goals.saved_bytes, goals.loss_bytes))
+    ratio = row.bytes / (saved + loss)
+    return [size_of(row.case), str(row.threads), *(f"{each / 1e6:.1f}" for each in (saved, loss, row.bytes)),
+            f"{ratio:.2f}", f"{goals.WORKSPACE:.2f}", "yes" if ratio <= goals.WORKSPACE else "no"]
 
 
 CLOCK = {"wall": "", "cpu": "**The machine did other work, too: times are CPU times of the calling thread, in which a thread that "
@@ -105,8 +105,8 @@ def page(rows, command, machine, torch_version, clock):
         "## Memory", "",
         "*Layer* is what its backward pass reads of the forward one: its input and output, the gates as activated, and LSTM's "
         "cell states or the candidate's recurrent product in GRU. *Loss* is what the loss's gradient reads, the differences: the "
-        "gradient of the layer's output takes their place, and the gates' gradients that of the gates. *Packed* is W or R as "
-        "the kernels read it, of which one after the other is in the same memory. *Context* is all memory that a context works "
-        "in; the weights and their gradients are beside it. *Of saved* is the context's ratio to what layer and loss save, "
-        "*without packed* that of the context without packed weights, which are no values of a run.", "",
-        table([size, threads, "layer, MB", "loss, MB", "packed, MB", "context, MB", "of saved", "without packed", "at most", "met"], map(workspace_of, rows)), ""])
+        "gradient of the layer's output takes their place, and the gates' gradients that of the gates. *Context* is all memory "
+        "that a context works in; the weights and their gradients are beside it. W and R as kernels read them, and what else is "
+        "needed for a time, are where gradients will be, until these are written. *Of saved* is the context's ratio to what "
+        "layer and loss save.", "",
+        table([size, threads, "layer, MB", "loss, MB", "context, MB", "of saved", "at most", "met"], map(workspace_of, rows)), ""])

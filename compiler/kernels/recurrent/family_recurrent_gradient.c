@@ -11,9 +11,10 @@
 #include "machine/targets.h"
 #include "support/numbers.h"
 
-/* A part of the scratch memory: where, and how many floats. */
+/* Working memory of some of the node's calls: a value, from `lower` on; NULL: none is needed. */
 typedef struct Part {
-  int64_t at, floats;
+  int64_t floats;
+  Value *value;
 } Part;
 
 typedef struct GradientPlan {
@@ -23,10 +24,10 @@ typedef struct GradientPlan {
   TrainedProduct dx;     /* of a direction */
   int vectors;           /* of a panel of X or H */
   int64_t chunk;         /* rows of weight_gradients.c */
-  Part r, memory, tiles; /* of the steps: R packed, and what workers keep */
+  Part r;                /* of the steps: R packed */
+  int64_t memory, tiles; /* of the steps, what workers keep: where it ends in the node's scratch memory, in bytes */
   Part panels, slots;    /* of dW, dR and dB */
   Part w;                /* of dX: packed */
-  int64_t scratch_bytes;
 } GradientPlan;
 
 static bool wants(const Node *node, int output) { return node_output(node, output) != NULL; }
@@ -40,9 +41,9 @@ static const Value *behind(const Node *node, GradientInput input) {
 
 /* ---- schedule ---- */
 
-static Part part_of(Scratch *scratch, bool needed, int64_t floats) {
-  return (Part){scratch_floats(scratch, needed ? floats : 0), needed ? floats : 0};
-}
+static Part part_of(bool needed, int64_t floats) { return (Part){.floats = needed ? floats : 0}; }
+
+static int64_t part_bytes(const Part *part) { return saturating_mul(4, part->floats); }
 
 /* Columns of a matrix as whole panels. */
 static int64_t whole(int64_t columns, int vectors, int64_t lanes) { return round_up(columns, vectors * lanes); }
@@ -51,7 +52,7 @@ static int64_t whole(int64_t columns, int vectors, int64_t lanes) { return round
 static int64_t gates_row(const Trained *l) { return l->directions * l->saved * l->hidden; }
 
 /* Rows of a chunk: so many that adding a chunk's products to those before takes little of their time; but where the
- * copies of a chunk would be larger than the packed weights in whose place they are, fewer. */
+ * copies of a chunk would be larger than the packed weights in whose place they may be, fewer. */
 enum { MOST_CHUNK = 1024, LEAST_CHUNK = 128, STRIP = 64 };
 
 /* Returns bytes. */
@@ -61,32 +62,30 @@ static int64_t plan_chunk(const Graph *graph, const Node *node, GradientPlan *g,
   int64_t x = wants(node, GRADIENT_W) ? whole(l->inputs, g->vectors, lanes) : 0;
   int64_t h = wants(node, GRADIENT_R) ? l->directions * whole(l->hidden, g->vectors, lanes) : 0;
   if (l->cell == CELL_GRU_BEFORE) h *= 2;
-  Scratch scratch = {0};
   g->chunk = rows;
-  g->panels = part_of(&scratch, wants_weights(node), rows * (x + h));
-  g->slots = part_of(&scratch, wants_weights(node), graph->config->machine->cores * STRIP * (rows + lanes + panel));
-  return scratch.bytes;
+  g->panels = part_of(wants_weights(node), rows * (x + h));
+  g->slots = part_of(wants_weights(node), graph->config->machine->cores * STRIP * (rows + lanes + panel));
+  return saturating_add(part_bytes(&g->panels), part_bytes(&g->slots));
 }
 
-static int64_t plan_weights(const Graph *graph, const Node *node, GradientPlan *g, int64_t bytes) {
+static void plan_weights(const Graph *graph, const Node *node, GradientPlan *g, int64_t bytes) {
   int64_t rows = MOST_CHUNK;
   while (rows > 16 && rows / 2 >= g->layer.most_rows) rows /= 2;
-  while (rows > LEAST_CHUNK && plan_chunk(graph, node, g, rows) > bytes) rows /= 2;
-  return max_int(bytes, plan_chunk(graph, node, g, rows));
+  while (plan_chunk(graph, node, g, rows) > bytes && rows > LEAST_CHUNK) rows /= 2;
 }
 
-/* The steps, the gradients of weights, and dX follow each other, and have the same memory. */
 static void plan_scratch(const Graph *graph, const Node *node, GradientPlan *g) {
   const Trained *l = &g->layer;
   int64_t lanes = graph->config->target->lanes, H = l->hidden, units = whole(H, g->steps.unit_vectors, lanes);
-  Scratch steps = {0}, inputs = {0};
   int64_t row = 2 * (l->gates * H + lanes) + 2 * (units + lanes);
-  g->r = part_of(&steps, true, l->directions * l->gates * H * units);
-  g->memory = part_of(&steps, true, saturating_mul(l->most_batch, l->directions * row));
-  g->tiles = part_of(&steps, true, saturating_mul(l->most_batch, l->directions * units));
-  g->w = part_of(&inputs, wants(node, GRADIENT_X),
-                 l->directions * l->gates * H * whole(l->inputs, g->dx.knobs.vectors, lanes));
-  g->scratch_bytes = plan_weights(graph, node, g, max_int(steps.bytes, inputs.bytes));
+  Scratch steps = {0};
+  scratch_floats(&steps, saturating_mul(l->most_batch, l->directions * row));
+  g->memory = steps.bytes;
+  scratch_floats(&steps, saturating_mul(l->most_batch, l->directions * units));
+  g->tiles = steps.bytes;
+  g->r = part_of(true, l->directions * l->gates * H * units);
+  g->w = part_of(wants(node, GRADIENT_X), l->directions * l->gates * H * whole(l->inputs, g->dx.knobs.vectors, lanes));
+  plan_weights(graph, node, g, max_int(saturating_add(part_bytes(&g->r), g->tiles), part_bytes(&g->w)));
 }
 
 /* Loads beside the multiply-adds of a panel of so many vectors: a panel's load feeds more multiply-adds the more rows
@@ -155,7 +154,7 @@ static void schedule(Graph *graph, Node *node) {
 static void scratch(Graph *graph, Node *node) {
   const GradientPlan *g = (const GradientPlan *)node->schedule;
   if (!g) return;
-  graph_scratch(graph, node, "packed weights", dim_const(graph->dims, g->scratch_bytes));
+  graph_scratch(graph, node, "steps' buffers", dim_const(graph->dims, g->tiles));
   graph_in_place(graph, node, "gates' gradients",
                  dim_mul(graph->dims, g->layer.rows, dim_const(graph->dims, 4 * gates_row(&g->layer))));
 }
@@ -170,12 +169,8 @@ static bool overwrites(const Node *node, int input) {
 
 /* ---- lowering ---- */
 
-/* A part that is not needed is NULL. */
-static void give_part(Call *call, const char *parameter, const Node *node, const Part *part, AccessMode mode) {
-  if (!part->floats)
-    operand_null(call, parameter);
-  else
-    operand_bytes(call, parameter, node->scratch, part->at, 4 * part->floats, mode);
+static void make_part(Program *program, Part *part, const char *name) {
+  if (part->floats) part->value = program_floats(program, name, dim_const(program->graph->dims, part->floats));
 }
 
 /* A matrix whose columns stand side by side, [depth][units], as panels; of several directions one after the other. */
@@ -191,7 +186,7 @@ static void lower_columns(Program *program, const Node *node, const Value *sourc
   Call *call = lower_packing(program, node, &panels, false);
   operand_value(call, "source", source, READ);
   operand_null(call, "addend");
-  give_part(call, "target", node, target, WRITE);
+  operand_value(call, "target", target->value, WRITE);
   operand_integer(call, "batches", 1);
   operand_integer(call, "batch_stride", 0);
   operand_integer(call, "units", units);
@@ -223,7 +218,7 @@ static void lower_steps(Program *program, const Node *node, const GradientPlan *
   const Trained *l = &g->layer;
   bool lstm = l->cell == CELL_LSTM;
   Call *call = kernel_call(program, node, gradient_spec(program, node, g));
-  give_part(call, "weights", node, &g->r, READ);
+  operand_value(call, "weights", g->r.value, READ);
   operand_value(call, "peepholes", lstm ? node_input(node, INPUT_P) : NULL, READ);
   operand_value(call, "initial_h", node_input(node, INPUT_H), READ);
   operand_value(call, "initial_c", lstm ? node_input(node, INPUT_C) : NULL, READ);
@@ -235,8 +230,8 @@ static void lower_steps(Program *program, const Node *node, const GradientPlan *
   operand_value(call, "gates", node->in_place, WRITE);
   operand_value(call, "initial_dh", node_output(node, GRADIENT_H), WRITE);
   operand_value(call, "initial_dc", lstm ? node_output(node, GRADIENT_C) : NULL, WRITE);
-  give_part(call, "memory", node, &g->memory, READ_WRITE);
-  give_part(call, "tiles", node, &g->tiles, READ_WRITE);
+  operand_bytes(call, "memory", node->scratch, 0, g->memory, READ_WRITE);
+  operand_bytes(call, "tiles", node->scratch, g->memory, g->tiles - g->memory, READ_WRITE);
   give_extents(call, node, l);
   double weights = l->directions * l->gates * (double)l->hidden * (double)l->hidden;
   call_flops(call, 2 * weights, EXTENTS(l->rows));
@@ -259,8 +254,8 @@ static void lower_weights(Program *program, const Node *node, const GradientPlan
   operand_value(call, "x", dw ? node->inputs[INPUT_X] : NULL, READ);
   operand_value(call, "y", dr ? behind(node, GRADIENT_Y) : NULL, READ);
   operand_value(call, "initial_h", dr ? node_input(node, INPUT_H) : NULL, READ);
-  give_part(call, "panels", node, &g->panels, WRITE);
-  give_part(call, "slots", node, &g->slots, WRITE);
+  operand_value(call, "panels", g->panels.value, WRITE);
+  operand_value(call, "slots", g->slots.value, WRITE);
   operand_value(call, "dw", dw, WRITE);
   operand_value(call, "dr", dr, WRITE);
   operand_value(call, "db", node_output(node, GRADIENT_B), WRITE);
@@ -282,7 +277,7 @@ static void lower_dx(Program *program, const Node *node, const GradientPlan *g) 
   for (int64_t d = 0; d < l->directions; d++) {
     Call *call = lower_product(program, node, &g->dx, d > 0);
     operand_part(call, "a", node->in_place, dim_const(program->graph->dims, 4 * d * l->saved * l->hidden), NULL, READ);
-    operand_bytes(call, "b", node->scratch, g->w.at + 4 * d * panels, 4 * panels, READ);
+    operand_elements(call, "b", g->w.value, dim_const(program->graph->dims, d * panels), NULL, READ);
     operand_value(call, "c", node_output(node, GRADIENT_X), d > 0 ? READ_WRITE : WRITE);
   }
 }
@@ -297,7 +292,11 @@ static void lower_peepholes(Program *program, const Node *node, const GradientPl
 }
 
 static void lower_node(Program *program, Node *node) {
-  const GradientPlan *g = (const GradientPlan *)node->schedule;
+  GradientPlan *g = (GradientPlan *)node->schedule;
+  make_part(program, &g->r, "packed weights");
+  make_part(program, &g->panels, "a chunk's panels");
+  make_part(program, &g->slots, "workers' strips");
+  make_part(program, &g->w, "packed weights");
   const Trained *l = &g->layer;
   lower_lengths(program, node, l);
   lower_columns(program, node, node->inputs[INPUT_R], &g->r, g->steps.unit_vectors, l->hidden, l->gates * l->hidden);

@@ -15,7 +15,8 @@ typedef struct TrainingPlan {
   TrainedProduct product; /* of a direction */
   /* S; of RNN, Y; NULL: S, which nobody reads, or Y has other rows, and `rows` begins in the scratch memory. */
   const Value *saved;
-  int64_t rows, w, r, candidate, memory, tiles, scratch_bytes;
+  int64_t rows, memory, tiles, scratch_bytes;
+  Value *w, *r, *candidate;                     /* packed, from `lower` on */
   int64_t w_floats, r_floats, candidate_floats; /* of all directions */
   int64_t rows_floats, memory_bytes, tiles_bytes;
 } TrainingPlan;
@@ -39,15 +40,11 @@ static void plan_scratch(const Graph *graph, TrainingPlan *s) {
   Scratch all = {0};
   s->rows_floats = s->saved ? 0 : saturating_mul(l->most_rows, l->directions * l->saved * l->hidden);
   s->rows = scratch_floats(&all, s->rows_floats);
-  Scratch inputs = all, steps = all;
-  s->w = scratch_floats(&inputs, s->w_floats);
-  s->r = scratch_floats(&steps, s->r_floats);
-  s->candidate = scratch_floats(&steps, s->candidate_floats);
-  s->memory = scratch_floats(&steps, saturating_mul(l->most_batch, l->directions * 4 * (row + lanes)));
-  s->tiles = scratch_floats(&steps, saturating_mul(l->most_batch, l->directions * row * (l->gates - waiting)));
+  s->memory = scratch_floats(&all, saturating_mul(l->most_batch, l->directions * 4 * (row + lanes)));
+  s->tiles = scratch_floats(&all, saturating_mul(l->most_batch, l->directions * row * (l->gates - waiting)));
   s->memory_bytes = s->tiles - s->memory;
-  s->tiles_bytes = steps.bytes - s->tiles;
-  s->scratch_bytes = max_int(inputs.bytes, steps.bytes);
+  s->tiles_bytes = all.bytes - s->tiles;
+  s->scratch_bytes = all.bytes;
 }
 
 static void schedule(Graph *graph, Node *node) {
@@ -73,37 +70,39 @@ static void schedule(Graph *graph, Node *node) {
 
 static void scratch(Graph *graph, Node *node) {
   const TrainingPlan *s = (const TrainingPlan *)node->schedule;
-  if (s) graph_scratch(graph, node, "packed weights", dim_const(graph->dims, s->scratch_bytes));
+  if (s) graph_scratch(graph, node, "steps' buffers", dim_const(graph->dims, s->scratch_bytes));
 }
 
 /* ---- lowering ---- */
 
 /* `gates` gates of a matrix [directions][all gates][hidden][depth], from gate `first` on, as panels of so many vectors.
- */
-static void lower_rows(Program *program, const Node *node, const TrainingPlan *s, const Value *source, int64_t target,
-                       int64_t target_floats, int first, int gates, int unit_vectors, int64_t units, int64_t depth) {
+ * Returns these, so many floats. */
+static Value *lower_rows(Program *program, const Node *node, const TrainingPlan *s, const Value *source, int64_t floats,
+                         int first, int gates, int unit_vectors, int64_t units, int64_t depth) {
   const Trained *l = &s->layer;
+  Value *packed = program_floats(program, "packed weights", dim_const(program->graph->dims, floats));
   KernelSpec *spec = kernel_spec(program, "pack_rows");
   kernel_knob(spec, "VECTORS", gates * unit_vectors);
   kernel_knob(spec, "GATES", gates);
   kernel_knob(spec, "UNIT_VECTORS", unit_vectors);
   Call *call = kernel_call(program, node, spec);
   operand_elements(call, "source", source, dim_const(program->graph->dims, first * l->hidden * depth), NULL, READ);
-  operand_bytes(call, "target", node->scratch, target, 4 * target_floats, WRITE);
+  operand_value(call, "target", packed, WRITE);
   operand_integer(call, "directions", l->directions);
   operand_integer(call, "direction_stride", l->gates * l->hidden * depth);
   operand_integer(call, "units", units);
   operand_integer(call, "depth", depth);
-  call_bytes(call, 8 * (double)target_floats, EXTENTS(NULL));
+  call_bytes(call, 8 * (double)floats, EXTENTS(NULL));
+  return packed;
 }
 
-static void lower_recurrent_weights(Program *program, const Node *node, const TrainingPlan *s) {
+static void lower_recurrent_weights(Program *program, const Node *node, TrainingPlan *s) {
   const Trained *l = &s->layer;
   int gates = cell_info(l->cell)->product_gates, units = s->steps.unit_vectors;
   const Value *r = node->inputs[INPUT_R];
-  lower_rows(program, node, s, r, s->r, s->r_floats, 0, gates, units, l->hidden, l->hidden);
+  s->r = lower_rows(program, node, s, r, s->r_floats, 0, gates, units, l->hidden, l->hidden);
   if (s->candidate_floats)
-    lower_rows(program, node, s, r, s->candidate, s->candidate_floats, GRU_h, 1, units, l->hidden, l->hidden);
+    s->candidate = lower_rows(program, node, s, r, s->candidate_floats, GRU_h, 1, units, l->hidden, l->hidden);
 }
 
 /* The gates from float `first` of a row on. */
@@ -116,15 +115,15 @@ static void give_gates(Call *call, const char *parameter, const Node *node, cons
 }
 
 /* The input's part of the gates. */
-static void lower_inputs(Program *program, const Node *node, const TrainingPlan *s) {
+static void lower_inputs(Program *program, const Node *node, TrainingPlan *s) {
   const Trained *l = &s->layer;
   int64_t floats = s->w_floats / l->directions;
-  lower_rows(program, node, s, node->inputs[INPUT_W], s->w, s->w_floats, 0, 1, s->product.knobs.vectors,
-             l->gates * l->hidden, l->inputs);
+  s->w = lower_rows(program, node, s, node->inputs[INPUT_W], s->w_floats, 0, 1, s->product.knobs.vectors,
+                    l->gates * l->hidden, l->inputs);
   for (int64_t d = 0; d < l->directions; d++) {
     Call *call = lower_product(program, node, &s->product, false);
     operand_value(call, "a", node->inputs[INPUT_X], READ);
-    operand_bytes(call, "b", node->scratch, s->w + 4 * d * floats, 4 * floats, READ);
+    operand_elements(call, "b", s->w, dim_const(program->graph->dims, d * floats), NULL, READ);
     give_gates(call, "c", node, s, d * l->saved * l->hidden, WRITE);
   }
 }
@@ -147,11 +146,8 @@ static void lower_steps(Program *program, const Node *node, const TrainingPlan *
   const Trained *l = &s->layer;
   bool lstm = l->cell == CELL_LSTM;
   Call *call = kernel_call(program, node, training_spec(program, s));
-  operand_bytes(call, "weights", node->scratch, s->r, 4 * s->r_floats, READ);
-  if (s->candidate_floats)
-    operand_bytes(call, "candidate", node->scratch, s->candidate, 4 * s->candidate_floats, READ);
-  else
-    operand_null(call, "candidate");
+  operand_value(call, "weights", s->r, READ);
+  operand_value(call, "candidate", s->candidate, READ);
   operand_value(call, "bias", node_input(node, INPUT_B), READ);
   operand_value(call, "peepholes", lstm ? node_input(node, INPUT_P) : NULL, READ);
   operand_value(call, "initial_h", node_input(node, INPUT_H), READ);
@@ -171,7 +167,7 @@ static void lower_steps(Program *program, const Node *node, const TrainingPlan *
 }
 
 static void lower_node(Program *program, Node *node) {
-  const TrainingPlan *s = (const TrainingPlan *)node->schedule;
+  TrainingPlan *s = (TrainingPlan *)node->schedule;
   lower_lengths(program, node, &s->layer);
   lower_inputs(program, node, s);
   lower_recurrent_weights(program, node, s);
