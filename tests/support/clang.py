@@ -12,10 +12,14 @@ BUILD = Path(os.environ.get("RNNCC_BUILD", ROOT / "build"))
 MAX_BYTES = 1 << 30
 # In place of -O3, where a test is about what C is emitted and not about what clang makes of it: a third of the time, of
 # large units less. Not -O0, whose frames would not fit the stack of a worker. The code generator's own passes that only make
-# code faster would take 40% of what is left, the instruction scheduler alone 28%.
+# code faster would take half of what is left, the instruction scheduler alone a quarter, and the allocator of registers
+# for optimised code an eighth: the other's frames are a twentieth larger.
 IDLE_PASSES = ("-enable-misched=false", "-disable-post-ra", "-disable-cgp", "-disable-machine-licm", "-disable-machine-cse",
                "-disable-machine-dce", "-disable-peephole", "-disable-copyprop", "-disable-block-placement", "-disable-branch-fold",
-               "-disable-early-taildup", "-disable-tail-duplicate", "-disable-early-ifcvt", "-disable-x86-domain-reassignment")
+               "-disable-early-taildup", "-disable-tail-duplicate", "-disable-early-ifcvt", "-disable-x86-domain-reassignment",
+               "-optimize-regalloc=false", "-disable-lsr", "-disable-machine-sink", "-disable-postra-machine-sink", "-disable-mergeicmps",
+               "-disable-constant-hoisting", "-disable-partial-libcall-inlining", "-enable-shrink-wrap=false",
+               "-x86-cmov-converter=false", "-fixup-byte-word-insts=0", "-disable-x86-lea-opt")
 WITHOUT_PASSES = " ".join(["-O1 -Xclang -disable-llvm-passes -mllvm -fast-isel", *(f"-mllvm {option}" for option in IDLE_PASSES)])
 
 
