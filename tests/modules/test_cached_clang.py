@@ -8,6 +8,8 @@ import pytest
 from support.amount import some
 from support.clang import ROOT, WITHOUT_PASSES, cached_clang, clang_name, prune
 
+GNU_LINKER = "ld.gold" if os.access("/usr/bin/ld.gold", os.X_OK) else "ld.bfd"
+
 
 @pytest.fixture
 def unit(rnncc, root, tmp_path):
@@ -93,7 +95,7 @@ def test_a_runtime_that_no_other_module_has_is_without_passes_too(rnncc, root, t
     assert kept == {"x86-64": 1, "x86-64-v2,x86-64": 3}
 
 
-@pytest.mark.parametrize("target,linker", [("x86-64-v3", "ld.bfd"), ("aarch64-linux-gnu", "ld.lld")])
+@pytest.mark.parametrize("target,linker", [("x86-64-v3", GNU_LINKER), ("aarch64-linux-gnu", "ld.lld")])
 def test_a_module_without_passes_is_linked_by_the_faster_linker(rnncc, root, tmp_path, target, linker):
     cache, model = tmp_path / "cache", root / "tests" / "fuzz" / "corpus" / "json_model" / "relu.json"
 
