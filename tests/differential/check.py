@@ -117,6 +117,7 @@ class Checker:
     """check() returns what is wrong with cases. options: of rnncc, for those that are compiled together."""
     folder: object
     optimised: bool = False
+    threads: tuple = THREADS  # numbers of them that must give the same bits
     counts: dict = field(default_factory=lambda: {"graphs": 0, "by the peer": 0, "compiled": 0, "by nobody": 0})
 
     def __post_init__(self):
@@ -187,7 +188,7 @@ class Checker:
 
     def ran(self, path, cases, expected, options):
         feeds = [feeds_of(cases, run) for run in range(count_runs(cases))]
-        outputs = in_child(lambda: outputs_of(path, feeds))
+        outputs = in_child(lambda: outputs_of(path, feeds, self.threads))
         if isinstance(outputs, str):
             if len(cases) > 1:
                 return self.in_halves(cases, expected, options)
@@ -199,25 +200,24 @@ class Checker:
         half = len(cases) // 2
         return [wrong for part in (cases[:half], cases[half:]) for wrong in self.compiled(part, expected, options)]
 
-    @staticmethod
-    def wrong(case, expected, outputs):
+    def wrong(self, case, expected, outputs):
         """What is wrong with a case, in a line; None: nothing. outputs: by threads and run."""
         for run, due in enumerate(expected):
-            got = outputs[THREADS[0]][run]
+            got = outputs[self.threads[0]][run]
             if line := differences(got, due, case.errors):
                 return f"run {run}: the module has {line}"
-            for threads in THREADS[1:]:
+            for threads in self.threads[1:]:
                 for name in case.errors:
                     if got[name].tobytes() != outputs[threads][run][name].tobytes():
                         return f"run {run}: {name}: other bits on {threads} threads"
         return None
 
 
-def outputs_of(path, feeds):
+def outputs_of(path, feeds, counts):
     """By number of threads, then by run."""
     with Module(path) as module:
         outputs = {}
-        for threads in THREADS:
+        for threads in counts:
             with module.context(threads) as context:
                 outputs[threads] = [context.run(some) for some in feeds]
         return outputs

@@ -34,7 +34,8 @@ def options():
 
 def check_group(given, number, folder):
     """Prints what is wrong with it. Returns how many findings there are, and the counts."""
-    plan, checker = plans.plan(number), Checker(folder)
+    plan = plans.plan(number)
+    checker = Checker(folder, threads=plan.threads)
     cases = [random_case(given.seed, number * given.graphs + k, prefix=f"g{k}_", **plan.of_graphs) for k in range(given.graphs)]
     found = checker.check(cases, *plan.words)
     counts = dict(checker.counts)

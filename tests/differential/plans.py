@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""How groups of random graphs are compiled: FORMS and TARGETS, in turns. A graph is the same whatever its plan, but for
-`winograd` and `most_steps`."""
+"""How groups of random graphs are compiled and run: FORMS, TARGETS and THREADS, in turns. A graph is the same whatever its
+plan, but for `winograd` and `most_steps`."""
 from typing import NamedTuple
 
 TARGETS = ("x86-64-v4", "x86-64-v3", "x86-64")
 EXACT = "--no-winograd"
+THREADS = (2, 3, 8)
 
 
 class Plan(NamedTuple):
@@ -12,6 +13,7 @@ class Plan(NamedTuple):
     options: tuple
     winograd: bool  # convolutions may run by Winograd's algorithm, whose results are rounded
     most_steps: int  # operators of a graph, besides one that is due and those that prepare their inputs
+    threads: tuple  # numbers of them that must give the same bits
 
     @property
     def words(self):
@@ -31,7 +33,12 @@ FORMS = [
 ]
 
 
+ONCE = len(FORMS) * len(TARGETS)  # groups that have each form on each target
+
+
 def plan(number):
-    """Each form on each target within len(FORMS) * len(TARGETS) groups; a third of them has long graphs, each form among them."""
-    options = FORMS[number % len(FORMS)]
-    return Plan(TARGETS[number % len(TARGETS)], options, EXACT not in options, 6 if number // len(FORMS) % 3 else 12)
+    """A third of the groups has long graphs, each form among them. Those of the first round, which the tests have by
+    default, are shorter yet."""
+    options, few = FORMS[number % len(FORMS)], number // len(FORMS) % 3
+    steps = (3 if few else 5) if number < ONCE else (6 if few else 12)
+    return Plan(TARGETS[number % len(TARGETS)], options, EXACT not in options, steps, (1, THREADS[number // 2 % len(THREADS)]))

@@ -20,7 +20,7 @@ from support.op_rows import op_rows
 SEED = 1
 GRAPHS = 50  # that are compiled together
 GROUPS = 80 if long_tests() else 40
-OPTIMISED = set(range(0, GROUPS, 5 if long_tests() else GROUPS))
+OPTIMISED = set(range(0, GROUPS, 5)) if long_tests() else {15}  # of short graphs, for the widest vectors
 FOREIGN = {"aarch64-linux-gnu": 3 if long_tests() else 1, "riscv64-linux-gnu+rvv128": 1 if long_tests() else 0}
 # Each draw is another one in each run, so a second run is not the first: tests/graphs/test_random.py. What the loops of
 # LinearAttention compute: tests/graphs/test_attention.py.
@@ -40,7 +40,7 @@ def group_of(number, size=GRAPHS, seed=SEED, **how):
 def test_random_graphs_compute_what_they_should(tmp_path, number):
     plan = plans.plan(number)
     need_target(f"--target={plan.target}")
-    checker = Checker(tmp_path, optimised=number in OPTIMISED)
+    checker = Checker(tmp_path, optimised=number in OPTIMISED, threads=plan.threads)
     found = checker.check(group_of(number, **plan.of_graphs), *plan.words)
     assert not found, "\n".join(report.told(finding, checker, report.command(SEED, number, GRAPHS)) for finding in found[:1])
     # ONNX Runtime lacks many operators of its newest opsets: of some groups half have one.
@@ -53,7 +53,7 @@ def test_random_graphs_on_other_architectures(rnnrun_of, tmp_path, target, numbe
     optimised."""
     rnnrun = rnnrun_of(target)
     checker = Checker(tmp_path, optimised="riscv" in target)
-    cases = group_of(1000 + number, 40)
+    cases = group_of(1000 + number, 40, most_steps=12 if long_tests() else 3)
     known = [(case, expected) for case in cases if (expected := checker.expected(case)) and not isinstance(expected, Finding)]
     assert len(known) >= 0.9 * len(cases)
     module = tmp_path / "module.so"
@@ -92,7 +92,7 @@ class Mistaken(Checker):
 def test_a_wrong_kernel_is_found_and_shrinks_to_one_node(tmp_path):
     checker = Mistaken(tmp_path)
     number = DUE.index("Min")
-    found = checker.check([random_case(SEED, number + k * len(DUE), prefix=f"g{k}_") for k in range(4)], plans.EXACT)
+    found = checker.check([random_case(SEED, number + k * len(DUE), prefix=f"g{k}_", most_steps=3) for k in range(4)], plans.EXACT)
     assert found and found[0].against == "reference"
     small = shrunk(found[0], checker).case
     assert [node["op"] for node in small.model.nodes] == ["Min"]
@@ -110,7 +110,7 @@ def test_an_internal_error_shrinks_to_its_node(tmp_path):
             return done
 
     checker = Refusing(tmp_path)
-    cases = [random_case(SEED, DUE.index(op), prefix=f"g{k}_") for k, op in enumerate(("Abs", "Trilu", "Max"))]
+    cases = [random_case(SEED, DUE.index(op), prefix=f"g{k}_", most_steps=3) for k, op in enumerate(("Abs", "Trilu", "Max"))]
     found = checker.check(cases, plans.EXACT)
     assert [finding.case.seed for finding in found] == [cases[1].seed] and found[0].against == "compiler"
     assert [node["op"] for node in shrunk(found[0], checker).case.model.nodes] == ["Trilu"]

@@ -21,16 +21,17 @@ from support.watched import SEEN, ended, made, watched_module, watching_rnnrun
 pytestmark = pytest.mark.unsanitized  # the modules have them
 
 SEED = 3
-GRAPHS = 25
+GRAPHS = 25 if long_tests() else 12
 GROUPS = 2 if long_tests() else 1
-UNDER_ASAN = GRAPHS if long_tests() else 10  # whose C takes clang 2 s a graph; modules/test_sanitized_modules.py has each operator
+UNDER_ASAN = GRAPHS if long_tests() else 8  # whose C takes clang 2 s a graph; modules/test_sanitized_modules.py has each operator
+STEPS = 12 if long_tests() else 3  # operators of a graph, at most, besides one that is due
 STRICT = ["-Wall", "-Wextra", "-Werror"]
 
 
 def emitted(folder, number, *options, graphs=GRAPHS):
     """The C of a group of graphs that the reference or ONNX Runtime can run, and rnnrun's words to feed it."""
     checker = Checker(folder)
-    cases = [random_case(SEED, number * GRAPHS + k, prefix=f"g{k}_", winograd=True) for k in range(graphs)]
+    cases = [random_case(SEED, number * GRAPHS + k, prefix=f"g{k}_", winograd=True, most_steps=STEPS) for k in range(graphs)]
     cases = [case for case in cases if (expected := checker.expected(case)) and not isinstance(expected, Finding)]
     assert len(cases) >= 0.8 * graphs
     done = checker.compile(side_by_side(cases).write(folder), folder / "c", ("--emit=c", "--threads=4", *options))
@@ -83,12 +84,14 @@ def test_weights_of_few_bits_read_nothing_that_was_not_written(watching, rnncc, 
     assert status == 0, said
 
 
-def test_a_value_that_is_not_written_is_seen(rnncc, tmp_path):
+@pytest.mark.parametrize("watching", ["memory"], indirect=True)
+def test_a_value_that_is_not_written_is_seen(watching, rnncc, tmp_path):
     """The first of two kernels, whose result the other reads, is left out."""
     model = Model()
     y = model.node("MatMul", [model.input("x", "f32", [3, 5]), model.constant(numpy.ones((5, 7), numpy.float32))])
     model.output(model.node("ReduceMax", [model.node("Softmax", [y])]))
-    folder, program = tmp_path / "c", watching_rnnrun(tmp_path, "memory")
+    sanitizer, program = watching
+    folder = tmp_path / "c"
     done = rnncc(model.write(tmp_path), "--emit=c", "-o", folder, NARROW)
     assert done.returncode == 0, done.stderr
     text = (folder / "network.c").read_text()
@@ -96,8 +99,8 @@ def test_a_value_that_is_not_written_is_seen(rnncc, tmp_path):
     assert count
     (folder / "network.c").write_text(without)
     numpy.save(tmp_path / "x.npy", numpy.ones((3, 5), numpy.float32))
-    (status, said), = ended(program, "memory", watched_module(folder, "memory"), ("--input", f"x=@{tmp_path}/x.npy"))
-    assert status == SEEN["memory"] and "use-of-uninitialized-value" in said, said
+    (status, said), = ended(program, sanitizer, watched_module(folder, sanitizer), ("--input", f"x=@{tmp_path}/x.npy"))
+    assert status == SEEN[sanitizer] and "use-of-uninitialized-value" in said, said
 
 
 @pytest.mark.parametrize("number", range(300, 300 + GROUPS))
