@@ -53,6 +53,7 @@ def pytest_configure(config):
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as a shell leaves what it starts in the background
         signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "optimised: clang optimises what the test compiles")
+    config.addinivalue_line("markers", "optimised_here: clang optimises the test's first case, in place of the first of its file")
     config.addinivalue_line("markers", "unsanitized: left out of builds with sanitizers, which would see nothing more")
     config.addinivalue_line("markers", "long: of long tests; by default other cases show nearly the same")
     config.addinivalue_line("markers", "every_case: of a table, whose cases are a property each; see support/sweeps.py")
@@ -75,9 +76,9 @@ def pytest_configure(config):
 @pytest.fixture(autouse=True)
 def optimise_case(request, monkeypatch):
     """What clang makes of the C takes most of the time of a test, and few are about it. So clang optimises the first case
-    of each file that takes `compile`, what is marked `optimised`, in long tests every eighth case of a file, too, and of
-    quick tests only what is marked. How clang does without: support/clang.py. What fixtures of a wider scope compile is
-    optimised."""
+    of each file that takes `compile`, or of its test that is marked `optimised_here`, whose modules are small; what is
+    marked `optimised`; in long tests every eighth case of a file, too, and of quick tests only what is marked. How clang
+    does without: support/clang.py. What fixtures of a wider scope compile is optimised."""
     marked = request.node.get_closest_marker("optimised")
     if not (marked or request.node.nodeid in request.session.config.optimised_cases):
         monkeypatch.setenv("RNNCC_CLANG_WITHOUT_PASSES", WITHOUT_PASSES)
@@ -109,9 +110,19 @@ def left_out(item, place):
     return os.environ.get("RNNCC_SANITIZED_TOO") and twice and place % 2 == sanitized()
 
 
+def to_optimise(items):
+    """A case of each file that takes `compile`: the first, or the first that is marked `optimised_here`."""
+    chosen = {}
+    for item in items:
+        here = bool(item.get_closest_marker("optimised_here"))
+        if "compile" in item.fixturenames and here > chosen.get(item.path, (None, -1))[1]:
+            chosen[item.path] = (item.nodeid, here)
+    return {nodeid for nodeid, _ in chosen.values()}
+
+
 def pytest_collection_modifyitems(config, items):
     """Leaves cases out, and finds those that optimise_case() optimises."""
-    begun, files, kept, left, config.optimised_cases = set(), collections.Counter(), [], [], set()
+    files, kept, left = collections.Counter(), [], []
     if op := config.getoption("--op"):
         wanted = set(about_operator.about([(item.path, item.nodeid) for item in items], op))
         left = [item for item in items if (item.path, item.nodeid) not in wanted]
@@ -120,15 +131,14 @@ def pytest_collection_modifyitems(config, items):
         unswept = sweeps.left_out(items, config.args)
         left = [item for item in items if item.nodeid in unswept]
         items[:] = [item for item in items if item.nodeid not in unswept]
+    config.optimised_cases = set()
     for item in items:
-        if item.path not in begun and "compile" in item.fixturenames:
-            begun.add(item.path)
-            if not amount.quick_tests():
-                config.optimised_cases.add(item.nodeid)
         if amount.long_tests() and files[item.path] % OPTIMISED_SHARE == 0:
             config.optimised_cases.add(item.nodeid)
         (left if left_out(item, files[item.path]) else kept).append(item)
         files[item.path] += 1
+    if not amount.quick_tests():
+        config.optimised_cases |= to_optimise(kept)
     config.hook.pytest_deselected(items=left)
     items[:] = kept
 

@@ -305,6 +305,7 @@ def test_a_dynamically_quantised_lstm_is_near_one_of_its_weights_in_floats(compi
             assert_alike(got[name], due[name], name)
 
 
+@pytest.mark.optimised_here
 @pytest.mark.parametrize("dtype", [numpy.int8, numpy.uint8])
 @pytest.mark.parametrize("columns", [False, True], ids=["whole", "columns"])
 def test_of_one_sample_and_step_a_dynamically_quantised_lstm_is_onnx_runtimes(compile, tmp_path, columns, dtype):

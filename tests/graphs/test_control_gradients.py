@@ -321,6 +321,7 @@ def test_a_loop_in_a_body_runs_as_often_as_the_body_finds(compile, tmp_path, wit
     assert (gradients["w"] == 3).all()
 
 
+@pytest.mark.optimised_here
 def test_a_loop_may_have_no_turn(compile, tmp_path):
     model = Model()
     w = weight(model, "w", numpy.ones(3))

@@ -157,6 +157,7 @@ def test_gradients_of_training_are_those_of_the_definition(compile, tmp_path):
         numpy.testing.assert_array_equal(gradients[f"w{k}"], of_w, name)
 
 
+@pytest.mark.optimised_here
 @pytest.mark.parametrize("name", ["padded", "strided", "uneven"])
 def test_the_inputs_gradient_of_extents_of_the_run(compile, tmp_path, name):
     x, kernels, window, attributes = CASES[name]

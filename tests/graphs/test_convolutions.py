@@ -31,7 +31,7 @@ def test_random_convolutions_equal_the_reference(reference, compile, tmp_path, t
     model, feeds = merged([random_convolution(rng) for _ in range(CASES_IN_A_MODULE)])
     path = model.write(tmp_path)
     expected = reference.run(model, path, feeds)
-    module = compile(path, f"--target={target}", "--no-winograd", BLOCKED, optimised=batch == 0 and target == WIDEST)
+    module = compile(path, f"--target={target}", "--no-winograd", BLOCKED, optimised=False)
     assert_same(run_module(module, feeds), expected)
 
 
@@ -65,6 +65,7 @@ def test_frames_of_sound_equal_the_reference(reference, compile, tmp_path, targe
     assert_same(run_module(compile(path, f"--target={target}", BLOCKED), feeds), reference.run(model, path, feeds))
 
 
+@pytest.mark.optimised_here
 @pytest.mark.parametrize("search", ["greedy", "none"])
 def test_images_of_one_pixel_and_few_channels_are_not_confused(reference, compile, tmp_path, search):
     """Row-major images are closer together than in blocks of a vector."""

@@ -41,6 +41,7 @@ def test_einsum_equals_numpy_s(compile, tmp_path, seed):
     assert_same(Reference(build_directory() / "tests" / "support" / "reference_run").run(model, path, feeds), expected)
 
 
+@pytest.mark.optimised_here
 def test_attention_of_a_length_known_at_run_time(compile, tmp_path):
     model = Model()
     for name, largest in (("B", 4), ("Q", 9), ("K", 11)):

@@ -102,6 +102,7 @@ def test_errors_grow_by_the_logarithm_of_the_length(compile, tmp_path, target):
         assert error.max() <= error_bound(n), LENGTHS[k]
 
 
+@pytest.mark.optimised_here
 def test_kernels_equal_the_reference(reference, compile, tmp_path):
     """Which is plain sums in double."""
     rng = numpy.random.default_rng(2)

@@ -378,6 +378,7 @@ def test_one_query_a_batch_is_one_kernel(name, rnncc, tmp_path):
     check(net, module, bound(ROWS[name].get("depth", D), ROWS[name].get("keys", S)))
 
 
+@pytest.mark.optimised_here
 @pytest.mark.parametrize("target", TARGETS)
 def test_one_query_on_every_vector_set(rnncc, run_for, tmp_path, target):
     net = one_query(mask=True, **ROWS["tails"])

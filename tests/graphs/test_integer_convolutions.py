@@ -263,6 +263,7 @@ def test_other_instruction_sets_are_exact(compile, rnnrun_of, tmp_path, target):
     assert_same(run_by(rnnrun_of(target), module, feeds, due, tmp_path), due)
 
 
+@pytest.mark.optimised_here
 @pytest.mark.parametrize("search", ["none", "greedy", "wide", "auto"])
 def test_layouts_are_exact(compile, tmp_path, search):
     names = ["pointwise of rests", "3x3", "first", "depthwise", "five channels"]

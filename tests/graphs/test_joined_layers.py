@@ -137,6 +137,7 @@ def test_one_batch_may_be_known_at_run_time_only(compile, rnncc, tmp_path, symbo
     assert_as_alone(compile, rnncc, tmp_path, lambda *given: encoders(*given, symbolic=symbolic), feeds, "GRU")
 
 
+@pytest.mark.optimised_here
 def test_layers_that_read_the_same_run_once(compile, rnncc, tmp_path):
     layers = Layers("LSTM", apart=True)
     x = layers.input("x", 5, 2)

@@ -164,6 +164,7 @@ def test_a_sum_after_a_product_has_no_kernel_of_its_own(then, rnncc, tmp_path):
     assert kernels(rnncc, tmp_path, products.model) == ["gemm_packed"] * 2
 
 
+@pytest.mark.optimised_here
 def test_rows_are_known_at_run_time(compile, tmp_path):
     """M and the batch are dims; K x N of the second product is an input of run-time extent, too."""
     rng = np.random.default_rng(6)

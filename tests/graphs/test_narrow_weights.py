@@ -340,6 +340,7 @@ class Blocks:
 BLOCKS = [(4, 32, None, "i4"), (4, 16, (7, 9), "i8"), (4, 64, (0, 16), "i8"), (8, 32, None, "i8"), (8, 16, (100, 110), "f32")]
 
 
+@pytest.mark.optimised_here
 @pytest.mark.parametrize("rows", [1, 7])
 @pytest.mark.parametrize("bits, block, zeros, kept", BLOCKS)
 def test_blocks_stay_packed(bits, block, zeros, kept, rows, rnncc, run_for, tmp_path):

@@ -70,6 +70,7 @@ def test_a_sum_of_many_elements_loses_few_roundings(compile, tmp_path):
     assert numpy.abs(got - exact).max() < 16 * EPSILON / x.std()
 
 
+@pytest.mark.optimised_here
 def test_extents_of_run_time_and_an_activation(compile, tmp_path):
     model = Model()
     for name, largest in (("T", 9), ("B", 3)):

@@ -68,6 +68,7 @@ def test_a_window_beyond_the_input_pools_what_is_there(target, run_for, tmp_path
     pools_alike(run_for, target, tmp_path / "pool.onnx", pools)
 
 
+@pytest.mark.optimised_here
 def test_so_does_one_where_windows_are_rounded_down(run_for, tmp_path):
     pools = [(op, extents, attributes, channels) for extents, attributes in ROUNDED_DOWN.values()
              for op in ("MaxPool", "AveragePool with pads", "LpPool") for channels in (3, 16)]

@@ -130,6 +130,7 @@ def test_a_mask_that_does_not_broadcast_is_told(rnncc, tmp_path):
     assert done.returncode == 2 and "the mask f32[2, 3, 3] does not broadcast" in done.stderr.replace("`x4` ", "")
 
 
+@pytest.mark.optimised_here
 def test_an_onnx_file_calls_them_by_their_domain(compile, tmp_path):
     values = [helper.make_tensor_value_info(name, dtype, shape) for name, dtype, shape in
               (("attention", TensorProto.FLOAT, [1, 3]), ("tokens", TensorProto.INT64, [1, 3]), ("candidates", TensorProto.INT64, [1, 2]))]

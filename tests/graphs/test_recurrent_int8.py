@@ -37,28 +37,28 @@ def check_target(configuration, group, compile, tmp_path, *options):
     check_values(configuration, group, lambda T, B: configuration.own(group_outputs(path, group, T, B, 2)))
 
 
-@in_groups(CONFIGURATIONS)
+@in_groups(CONFIGURATIONS, 4)
 def test_values_are_those_of_exact_products(configuration, group, compile, tmp_path):
     check_target(configuration, group, compile, tmp_path)
 
 
-@in_groups(CONFIGURATIONS[:2 * GROUP])
+@in_groups(CONFIGURATIONS[:2 * GROUP], 1)
 def test_avx2_computes_the_same(configuration, group, compile, tmp_path):
     check_target(configuration, group, compile, tmp_path, "--target=x86-64-v3")
 
 
-@in_groups(CONFIGURATIONS[GROUP:3 * GROUP])
+@in_groups(CONFIGURATIONS[GROUP:3 * GROUP], 1)
 def test_sse_computes_the_same(configuration, group, compile, tmp_path):
     check_target(configuration, group, compile, tmp_path, "--target=x86-64-v2")
 
 
-@in_groups(CONFIGURATIONS[2 * GROUP:4 * GROUP])
+@in_groups(CONFIGURATIONS[2 * GROUP:4 * GROUP], 1)
 def test_plain_c_computes_the_same(configuration, group, compile, tmp_path):
     check_target(configuration, group, compile, tmp_path, "--target=x86-64")
 
 
 @pytest.mark.parametrize("target", ["aarch64-linux-gnu", "aarch64-linux-gnu+dotprod"])
-@in_groups(CONFIGURATIONS[GROUP:3 * GROUP])
+@in_groups(CONFIGURATIONS[GROUP:3 * GROUP], 1)
 def test_neon_under_qemu_computes_the_same(configuration, group, target, compile, aarch64_rnnrun, tmp_path):
     path = compile(model_of(group, **fixed_dims(group)).write(tmp_path), f"--target={target}", optimised=False)
 
@@ -68,7 +68,7 @@ def test_neon_under_qemu_computes_the_same(configuration, group, target, compile
     check_values(configuration, group, outputs_of)
 
 
-@in_groups(CONFIGURATIONS[:6 * GROUP])
+@in_groups(CONFIGURATIONS[:6 * GROUP], 4)
 def test_thread_counts_are_bit_identical(configuration, group, compile, tmp_path):
     path = compile(model_of(group, **fixed_dims(group)).write(tmp_path), optimised=is_optimised(group))
     T, B = shapes_of(group)[-1]
@@ -107,7 +107,7 @@ def test_a_sample_is_the_same_in_any_batch(configuration, group, compile, tmp_pa
 FORWARD = [c for c in CONFIGURATIONS if c.direction == "forward" and not c.lengths][:2 * GROUP]
 
 
-@in_groups(FORWARD)
+@in_groups(FORWARD, 1)
 def test_pieces_with_carried_states_equal_the_whole_sequence_bit_for_bit(configuration, group, compile, tmp_path):
     path = compile(model_of(group, streaming=True, B=2).write(tmp_path))
     T, inputs = 20, [(c, c.random_feeds(20, 2, 0)["x"]) for c in group]

@@ -16,23 +16,23 @@ from support.recurrent_groups import GROUP, check_target, check_values, emulated
 CONFIGURATIONS = [random_configuration(seed) for seed in some(range(330), 80)]
 
 
-@in_groups(CONFIGURATIONS)
+@in_groups(CONFIGURATIONS, 4)
 def test_values_equal_onnx_runtime(configuration, group, compile, tmp_path):
     check_target(configuration, group, compile, tmp_path)
 
 
-# Three consecutive groups have one of each op, some of them optimised.
-@in_groups(CONFIGURATIONS[:3 * GROUP])
+# Three consecutive groups have one of each op; by default each target has another one of them.
+@in_groups(CONFIGURATIONS[:3 * GROUP], 1)
 def test_avx2_computes_the_same(configuration, group, compile, tmp_path):
     check_target(configuration, group, compile, tmp_path, "--target=x86-64-v3")
 
 
-@in_groups(CONFIGURATIONS[2 * GROUP:5 * GROUP])
+@in_groups(CONFIGURATIONS[2 * GROUP:5 * GROUP], 1)
 def test_plain_c_computes_the_same(configuration, group, compile, tmp_path):
     check_target(configuration, group, compile, tmp_path, "--target=x86-64")
 
 
-@in_groups(CONFIGURATIONS[GROUP:4 * GROUP])
+@in_groups(CONFIGURATIONS[GROUP:4 * GROUP], 1)
 def test_neon_under_qemu_computes_the_same(configuration, group, compile, aarch64_rnnrun, tmp_path):
     path = compile(model_of(group, **fixed_dims(group)).write(tmp_path), "--target=aarch64-linux-gnu", optimised=False)
 
@@ -42,7 +42,7 @@ def test_neon_under_qemu_computes_the_same(configuration, group, compile, aarch6
     check_values(configuration, shapes_of(group), outputs_of)
 
 
-@in_groups(CONFIGURATIONS[:6 * GROUP])
+@in_groups(CONFIGURATIONS[:6 * GROUP], 4)
 def test_thread_counts_are_bit_identical(configuration, group, compile, tmp_path):
     path = compile(model_of(group, **fixed_dims(group)).write(tmp_path), optimised=is_optimised(group))
     T, B = shapes_of(group)[-1]
@@ -55,7 +55,7 @@ def test_thread_counts_are_bit_identical(configuration, group, compile, tmp_path
 FORWARD = [c for c in CONFIGURATIONS if c.direction == "forward" and not c.lengths][:3 * GROUP]
 
 
-@in_groups(FORWARD)
+@in_groups(FORWARD, 1)
 def test_chunks_with_carried_state_equal_the_whole_sequence_bit_for_bit(configuration, group, compile, tmp_path):
     path = compile(model_of(group, streaming=True, B=2).write(tmp_path), optimised=group[0] is FORWARD[0])
     T, B = 20, 2
@@ -105,7 +105,7 @@ def exact_feeds(configuration, T):
             for name, array in configuration.random_feeds(T, 3, 0).items()}
 
 
-@in_groups([exact_configuration(seed) for seed in range(3 * GROUP)])
+@in_groups([exact_configuration(seed) for seed in range(3 * GROUP)], 1)
 def test_integer_values_are_exact(configuration, group, compile, tmp_path):
     T = 20 if configuration.op == "RNN" else 4  # products of gates grow with each step
     path = compile(model_of(group, weights=exact_weights, B=3).write(tmp_path), optimised=configuration.op == "GRU")

@@ -62,6 +62,7 @@ def decoder(mode):
     return model
 
 
+@pytest.mark.optimised_here
 @pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
 @pytest.mark.parametrize("target", TARGETS)
 def test_blocked_tensors_are_resized_as_plain_ones(compile, tmp_path, mode, target):

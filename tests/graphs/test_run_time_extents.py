@@ -256,6 +256,7 @@ def decoder(mode):
     return net
 
 
+@pytest.mark.optimised_here
 @pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
 def test_blocked_images_of_few_pixels_are_resized(compile, tmp_path, mode):
     """Fewer than there are taps, too."""

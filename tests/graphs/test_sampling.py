@@ -39,6 +39,7 @@ def test_kernels_agree_with_the_reference(reference, run_on_target, tmp_path):
         assert_close(got[output], expected[output], ROUNDINGS * EPSILON)
 
 
+@pytest.mark.optimised_here
 @pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 def test_coordinates_that_are_not_finite_read_only_the_image(compile, tmp_path, mode, padding):

@@ -71,6 +71,7 @@ def test_an_index_out_of_range_is_refused(compile, tmp_path, bad):
         context.close()
 
 
+@pytest.mark.optimised_here
 def test_volumes_whose_extents_only_run_time_knows(compile, tmp_path):
     rng, model = numpy.random.default_rng(1), Model()
     for name in ("N", "D", "H", "W"):

@@ -210,6 +210,7 @@ def normalising_network():
     return model
 
 
+@pytest.mark.optimised_here
 @pytest.mark.parametrize("extents", [(1, 1, 1), (2, 17, 3), (9, 4000, 1), (1, 2500, 70), (3, 5, 33)], ids=str)
 def test_extents_known_at_run_time(compile, tmp_path, extents):
     """Integers: sums are exact in any order."""

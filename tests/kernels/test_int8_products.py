@@ -190,6 +190,7 @@ def dynamically_quantised(x, w, scale, bias):
     return model_of(nodes, {"x": (1, x.shape)}, {"y": (1, x.shape)}, constants)
 
 
+@pytest.mark.optimised_here
 @pytest.mark.parametrize("each_column", [False, True])
 def test_a_dynamically_quantised_product_is_one_operator(each_column, rnncc, compile, tmp_path):
     """Its results are those of the operators one by one, bit for bit."""

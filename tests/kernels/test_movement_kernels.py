@@ -129,6 +129,7 @@ def residual_network():
     return model
 
 
+@pytest.mark.optimised_here
 @pytest.mark.parametrize("extents", [(1, 5, 5), (2, 16, 16), (3, 7, 20), (4, 33, 37)], ids=str)
 def test_extents_known_at_run_time(compile, tmp_path, extents):
     model = residual_network()

@@ -7,12 +7,13 @@ import numpy
 import pytest
 
 from kernels.test_detection_kernels import suppression
+from support.amount import long_tests
 from support.bodies import Body
 from support.hard_networks import control, convolutional, recurrent
 from support.model_builder import Model
 from support.watched import SEEN, ended, watched_module, watching_rnnrun
 
-RUNS = 5
+RUNS = 5 if long_tests() else 2
 
 
 @pytest.fixture(scope="module")

@@ -84,6 +84,7 @@ def test_recurrent_kernels_equal_plain_loops(isa, tmp_path):
     sources |= {"gemm.c": gemm_source(), "table.c": table_source(names)}
     sources |= {"tests/kernels/recurrent_check.c": None, "compiler/kernels/gemm/panels.c": None}
     program = kernel_builder.build(tmp_path, isa, sources)
-    done = kernel_builder.run(program, isa, 40 if not kernel_builder.is_emulated(isa) else 8 if long_tests() else 4)
+    layers = (8, 40) if long_tests() else (2, 15)
+    done = kernel_builder.run(program, isa, layers[not kernel_builder.is_emulated(isa)])
     print(done.stdout)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -68,6 +68,7 @@ def test_aarch64_kernels_compute_as_numpy(aarch64_rnnrun, compile, tmp_path):
     check(run_by(aarch64_rnnrun, module, feeds, expected, tmp_path), expected, names)
 
 
+@pytest.mark.optimised_here
 @pytest.mark.parametrize("target", TARGETS)
 def test_functions_of_f64_keep_their_bounds(compile, tmp_path, target):
     """Errors are relative to the largest result: if terms cancel, the errors are those of the terms."""

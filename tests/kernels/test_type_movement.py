@@ -67,6 +67,7 @@ def test_every_type_is_moved_bit_for_bit(compile, tmp_path, target):
         assert bits_of(got[name]) == bits_of(array), f"{name} of {array.dtype}"
 
 
+@pytest.mark.optimised_here
 def test_constants_of_every_type_are_read_inline_and_from_safetensors(compile, tmp_path):
     """Small constants are in the JSON, others in the file of weights: both keep their bits."""
     rng = numpy.random.default_rng(18)

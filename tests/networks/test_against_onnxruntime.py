@@ -20,8 +20,8 @@ SMALL = {**dict.fromkeys(NETWORKS, {"size": 64, "width": 0.4}), "inception_v3": 
 ALGORITHMS = {"winograd": ([], WINOGRAD), "direct": (["--no-winograd"], DIRECT)}
 WITHOUT_WINOGRAD = ["resnet18", "inception_v3", "vgg11", "densenet121"]
 FULL = [("squeezenet", "winograd")]
-# Small forms that clang optimises: one of each of three kinds of networks.
-OPTIMISED = ["resnet18", "densenet121", "mobilenet_v2"]
+# Small forms that clang optimises: in long tests one of each of three kinds of networks.
+OPTIMISED = some(["resnet18", "densenet121", "mobilenet_v2"], 1)
 
 
 def pytest_generate_tests(metafunc):
@@ -55,7 +55,7 @@ def test_a_small_form_computes_what_onnx_runtime_does(name, compile, tmp_path):
     check(NETWORKS[name](batch=BATCH, **SMALL[name]), compile, tmp_path, WINOGRAD, optimised=name in OPTIMISED)
 
 
-@pytest.mark.parametrize("name", some(WITHOUT_WINOGRAD, 2))
+@pytest.mark.parametrize("name", some(WITHOUT_WINOGRAD, 1))
 def test_without_winograd_a_small_form_differs_by_rounding_only(name, compile, tmp_path):
     check(NETWORKS[name](batch=BATCH, **SMALL[name]), compile, tmp_path, DIRECT, "--no-winograd",
           optimised=name in OPTIMISED)

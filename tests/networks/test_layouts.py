@@ -74,7 +74,7 @@ def test_random_networks_compute_the_same_by_every_search(reference, compile, tm
     network = RandomNetwork(numpy.random.default_rng([seed, 20])).grow(8)
     model, feeds = network.finish(), network.feeds(2)
     path = model.write(tmp_path)
-    module = compile(path, f"--layout-search={search}", "--no-winograd", optimised=seed == 0)
+    module = compile(path, f"--layout-search={search}", "--no-winograd", optimised=seed == 0 and search == SEARCHES[-1])
     assert_same(run_module(module, feeds, (1, 2)), reference.run(model, path, feeds))
 
 

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Of a sweep some cases run by default, chosen by what they are: support/sweeps.py."""
+"""Of a sweep some cases run by default, chosen by what they are: support/sweeps.py. Of a file clang optimises a case."""
 import itertools
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, to_optimise
 from support.sweeps import FEW, SHARE, chosen
 
 TARGETS = ("x86-64-v4", "x86-64-v3", "x86-64", "aarch64-linux-gnu", "riscv64-linux-gnu")
@@ -70,3 +71,12 @@ def test_the_choice_is_the_sweeps_own():
 def test_of_a_table_all_cases_run():
     table = "tests/graphs/test_expanded_onnx.py::test_expanded_op_agrees_with_onnx_runtime"
     assert collected(table) == collected(table, "--long") != []
+
+
+def test_clang_optimises_the_first_case_of_a_file_or_of_the_test_that_is_marked():
+    def case(file, name, *fixtures, marked=None):
+        return SimpleNamespace(path=file, nodeid=f"{file}::{name}", fixturenames=fixtures, get_closest_marker={"optimised_here": marked}.get)
+
+    items = [case("a", "f"), case("a", "g", "compile"), case("a", "h", "compile"), case("b", "f", "compile"),
+             case("b", "g", "compile", marked=True), case("b", "h", "compile", marked=True), case("c", "f", marked=True)]
+    assert to_optimise(items) == {"a::g", "b::g"}

@@ -87,11 +87,13 @@ def isas(*scalable):
 
 
 def share_of(cases, isa):
-    """By default each case is tested on AVX-512 or AVX2, if the CPU has one of them, and on plain C or NEON. Each width of
-    SVE and RVV has a few cases of its own."""
+    """By default each case is tested on AVX-512 or AVX2, if the CPU has one of them, and half of them on plain C or NEON. Each
+    width of SVE and RVV has a few cases of its own."""
     if isa in SCALABLE and not long_tests():
         return cases[SCALABLE.index(isa)::2 * len(SCALABLE)]
     alone = isa == "avx2" and not machine.has_isa("avx512")
+    if isa in ("plain", "neon") and not long_tests():
+        return cases[2 if isa == "plain" else 1::4]
     return cases if alone else half(cases, list(ISAS).index(isa))
 
 

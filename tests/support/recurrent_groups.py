@@ -9,6 +9,7 @@ import math
 import numpy as np
 import pytest
 
+from support.amount import some
 from support.emitted import run_by
 from support.module import Module
 from support.recurrent import MAX_B, MAX_T, SAME_OP, model_of
@@ -21,12 +22,19 @@ def groups_of(configurations):
     return [tuple(configurations[first:first + GROUP]) for first in range(0, len(configurations), GROUP)]
 
 
-def in_groups(configurations):
-    """Parametrizes by configuration, and adds the group with which it is compiled."""
-    cases = [(configuration, group) for group in groups_of(configurations) for configuration in group]
-    return pytest.mark.parametrize("configuration, group", [
-        pytest.param(configuration, group, id=f"{configuration.seed}-{configuration.name}")
-        for configuration, group in cases])
+def in_groups(configurations, by_default=None):
+    """Parametrizes by configuration, and adds the group with which it is compiled. by_default: of so many groups; None: of
+    all, as in long tests. What a case costs is its group's module, so that a sweep by cases would spare nothing."""
+    groups = groups_of(configurations)
+    cases = [(configuration, group) for group in (groups if by_default is None else some(groups, by_default))
+             for configuration in group]
+
+    def decorate(test):
+        return pytest.mark.every_case(pytest.mark.parametrize("configuration, group", [
+            pytest.param(configuration, group, id=f"{configuration.seed}-{configuration.name}")
+            for configuration, group in cases])(test))
+
+    return decorate
 
 
 def is_optimised(group, *options):
