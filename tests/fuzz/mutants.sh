@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: MIT
 # mutants.sh PROGRAM FOUND ROOT [OPTION...]: mutants of real models go through fuzz_mutants. The models: Debian's and the
 # Python package's conformance suites, what the tests of PyTorch's exporters wrote, the models that come with rnncc, and
-# those that were found once. By default 2,000 mutants, in long tests 6,000, of some models; or, with RNNCC_FUZZ_ALL=1,
+# those that were found once. By default 2,000 mutants, in long tests 20,000, of some models; or, with RNNCC_FUZZ_ALL=1,
 # of all, for $RNNCC_FUZZ_SECONDS: then what is new stays in FOUND. Exit 1 if there is a finding: a crash, undefined
 # behaviour, a leak, an internal error, 2 GB, or 100 s, which are ten of an rnncc without sanitizers.
 set -eu
 program=$1 found=$2 root=$3
 shift 3
 models=150 mutants=2000 most=64k
-[ -z "${RNNCC_LONG_TESTS-}" ] || mutants=6000
+[ -z "${RNNCC_LONG_TESTS-}" ] || mutants=20000
 
 all_models() {
   find "$root/build/conformance" /usr/share/libonnx-testdata -name model.onnx -size -$most 2>/dev/null
