@@ -88,8 +88,18 @@ def test_another_runtime_is_compiled(sources, installed, change):
     assert sources() == (["network.c", "runtime.c"], module)
 
 
-ANOTHER_VERSION = """typedef struct { const void *data; unsigned flags; } CXString;
-CXString clang_getClangVersion(void) { return (CXString){"clang version 0.0.1", 0}; }
+ANOTHER_VERSION = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <string.h>
+typedef struct { const void *data; unsigned flags; } CXString;
+static CXString version(void) { return (CXString){"clang version 0.0.1", 0}; }
+/* By this rnncc finds libclang's functions. */
+void *dlsym(void *library, const char *name) {
+  void *(*of_libc)(void *, const char *) = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
+  if (!of_libc) of_libc = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
+  return strcmp(name, "clang_getClangVersion") ? of_libc(library, name) : (void *)version;
+}
 """
 
 
