@@ -76,7 +76,7 @@ static void assert_apart(const Interval *a, const Interval *b) {
 
 static void values_live_together_share_no_byte(void **state) {
   (void)state;
-  for (unsigned seed = 0; seed < (SANITIZED ? 25 : 100); seed++) {
+  for (unsigned seed = 0; seed < (SANITIZED ? 10 : 100); seed++) {
     Arena *arena = arena_new();
     const MemoryPlan *plan = planned(random_schedule(seed, graph_new(arena)));
     for (int i = 0; i < plan->n_intervals; i++) {
@@ -237,7 +237,7 @@ static void working_memory_is_written_over_an_input_that_ends_there(void **state
 /* At most an eighth more than the largest live set, on the worst of random schedules, whose sizes fit badly. */
 static void the_arena_stays_near_the_largest_live_set(void **state) {
   (void)state;
-  for (unsigned seed = 0; seed < (SANITIZED ? 50 : 300); seed++) {
+  for (unsigned seed = 0; seed < (SANITIZED ? 20 : 300); seed++) {
     Arena *arena = arena_new();
     const MemoryPlan *plan = planned(random_schedule(seed, graph_new(arena)));
     assert_true(plan->arena_bytes >= plan->lower_bound);
