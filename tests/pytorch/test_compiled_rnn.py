@@ -422,6 +422,7 @@ def example(*words):
     return subprocess.run([sys.executable, path, *words], capture_output=True, text=True, timeout=300)
 
 
+@pytest.mark.long
 def test_the_example_has_equal_losses():
     done = example("--steps=6", "--threads=1")
     assert "for the first 6 of 6 steps" in done.stdout, done.stdout + done.stderr
