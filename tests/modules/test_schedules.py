@@ -199,7 +199,7 @@ def build_record(rnncc, model, folder, *options):
     """As it is in the module, which need not run here."""
     done = rnncc(model, "-o", folder / "m.so", *PLAN, *options)
     assert done.returncode == 0, done.stderr
-    return re.search(rb"rnncc [^\0]*sha256[^\0]*", (folder / "m.so").read_bytes())[0].decode()
+    return re.search(rb"rnncc [^\0\n]*sha256[^\0\n]*", (folder / "m.so").read_bytes())[0].decode()
 
 
 def test_the_build_record_has_a_digest_of_the_records(rnncc, recorded, own_data, tmp_path):
