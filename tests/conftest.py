@@ -189,7 +189,7 @@ def compile(rnncc, module_cache):
     """compile(model, *options) -> path of the .so. A model file names its weights' sha256, so its content is the key.
     A module is made to be run: the test is skipped where this CPU cannot run the target that the options ask for.
     optimised: whether clang optimises the C, for a sweep that says which of its cases are; in long tests it does of every
-    fourth model, too, in quick tests only for RVV, where qemu ends at code that is not. None: as optimise_case() says."""
+    eighth model, too, in quick tests only for RVV, where qemu ends at code that is not. None: as optimise_case() says."""
 
     def compiled(model, *options, optimised=None):
         for option in options:
