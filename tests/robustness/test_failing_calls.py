@@ -11,6 +11,7 @@ import pytest
 from support.amount import long_tests
 from support.preloaded import preloaded
 
+pytestmark = pytest.mark.unsanitized  # a sanitizer must be loaded before any library that takes calls
 EXIT_INVALID, EXIT_LIMIT, EXIT_ENVIRONMENT = 2, 4, 5
 STRIDES = {"--emit=h": 3, "--emit=so": 17}  # by default
 OLD = b"old"

@@ -86,6 +86,7 @@ def test_what_is_missing_of_its_own_files_is_told(attempt, root, tmp_path, monke
     assert told in attempt(clang_name())
 
 
+@pytest.mark.unsanitized
 def test_a_file_of_its_own_that_changes_while_it_is_read_is_told(rnncc, root, tmp_path):
     """Another rnncc is installed meanwhile."""
     environment = {**os.environ, "LD_PRELOAD": preloaded("file_grows", tmp_path), "GROWING_FILE": "rnncc.h"}
@@ -168,6 +169,7 @@ def test_the_data_folder_may_be_relative(rnncc, root, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.unsanitized
 @pytest.mark.parametrize("emit", ["h", "c"])
 def test_rnncc_needs_no_thread(rnncc, root, tmp_path, emit):
     """Nor does libclang, where the system has none to give. (lld does, and fails as any tool may.)"""
