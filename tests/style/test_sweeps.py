@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: MIT
 """Of a sweep some cases run by default, chosen by what they are: support/sweeps.py. Of a file clang optimises a case."""
 import itertools
+import os
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
+import numpy
 import pytest
 from conftest import ROOT, to_optimise
-from support.sweeps import FEW, SHARE, chosen
+from support.sweeps import FEW, SHARE, chosen, parameters
 
 TARGETS = ("x86-64-v4", "x86-64-v3", "x86-64", "aarch64-linux-gnu", "riscv64-linux-gnu")
 SWEEP = "tests/kernels/test_blocked_windows.py::test_transposed_convolutions_equal_onnx_runtime"
@@ -46,6 +49,19 @@ def test_values_that_recur_run_each_though_they_are_more_than_the_share():
     assert {case["seed"] for case in ran("f", cases)} == {"0", "1"}
 
 
+def test_values_without_text_recur_where_they_are_the_same():
+    """Functions, classes, types, lists, files; pytest gives each case a number of its own."""
+    def case(number, **values):
+        return SimpleNamespace(callspec=SimpleNamespace(params=values, indices=dict.fromkeys(values, number)))
+
+    values = [abs, lambda x: x, lambda x: -x, int, numpy.int8, numpy.dtype("u1"), [1], [1], Path("a"), Path("b")]
+    pairs = list(itertools.product(values, "012"))
+    cases = [parameters(case(number, value=value, seed=seed)) for number, (value, seed) in enumerate(pairs)]
+    assert len({one["value"] for one in cases}) == len(values)
+    some = chosen("f", cases)
+    assert len(some) == len(cases) / SHARE and {cases[place]["value"] for place in some} == {one["value"] for one in cases}
+
+
 def test_a_test_runs_on_its_first_target_and_every_second_of_the_others():
     cases = crossed(target=TARGETS, case="0123456789")
     seen = [{case["target"] for case in ran(f"test_{k}", cases)} for k in range(20)]
@@ -53,9 +69,12 @@ def test_a_test_runs_on_its_first_target_and_every_second_of_the_others():
 
 
 def collected(*words):
+    """As by default, however this test runs."""
+    settings = {"RNNCC_LONG_TESTS", "RNNCC_QUICK_TESTS", "RNNCC_PROFILES"}
+    environment = {name: value for name, value in os.environ.items() if name not in settings}
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *words]
-    lines = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300).stdout.splitlines()
-    return [line for line in lines if "::" in line]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
+    return [line for line in done.stdout.splitlines() if "::" in line]
 
 
 def test_the_choice_is_the_sweeps_own():

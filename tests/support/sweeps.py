@@ -23,10 +23,10 @@ def is_case(item):
 
 
 def parameters(item):
-    """name -> the value as text; of what has no text that is the same in each process, its place."""
-    spec = item.callspec
-    return {name: str(value) if isinstance(value, (str, int, float, tuple, type(None))) else f"#{spec.indices[name]}"
-            for name, value in spec.params.items()}
+    """name -> the value, as text that cases of this process share where they have the same object, or an equal one of
+    these types. The choice is the same in each process, as nothing is sorted by it."""
+    return {name: str(value) if isinstance(value, (str, int, float, tuple, Path, type(None))) else f"#{id(value)}"
+            for name, value in item.callspec.params.items()}
 
 
 def on_some_targets(name, cases):
