@@ -142,7 +142,8 @@ def everything(names):
     return model, feeds, due
 
 
-@pytest.mark.parametrize("target", [*TARGETS, "x86-64-v2", "x86-64-v3+vnni", "x86-64-v4+vnni"])
+@pytest.mark.every_case
+@pytest.mark.parametrize("target", some([*TARGETS, "x86-64-v3+vnni", "x86-64-v2", "x86-64-v4+vnni"], 4))
 def test_sums_are_exact(compile, tmp_path, target):
     model, feeds, due = everything(CASES)
     assert_same(run_module(compile(model.write(tmp_path), f"--target={target}"), feeds), due)
@@ -168,6 +169,7 @@ WINOGRAD = {
     "largest of i8": dict(x=(48, 9, 9), kernels=16, window=(3, 3), extreme=True, types=("i8", "i8", "i8"), **BOTH),
 }
 WINOGRAD_KNOBS = ["tile=4,oc=1,by_groups=0,parts=1", "tile=2,oc=3,by_groups=1,parts=2", "tile=4,oc=4,by_groups=1,parts=16"]
+WITH_DOT = ["x86-64-v4+vnni", "x86-64-v3+vnni"]
 WITHOUT_DOT = ["x86-64-v4", "x86-64-v2", "x86-64", "aarch64-linux-gnu", *[target for target in SCALABLE if "+rvv" in target]]
 
 
@@ -196,9 +198,15 @@ def check_algorithm(compile, rnncc, rnnrun_of, tmp_path, cases, target, algorith
         assert_same(run_by(rnnrun_of(target), compile(path, *options, optimised="+rvv" in target), feeds, due, tmp_path), due)
 
 
-@pytest.mark.parametrize("target, knobs", [*[("x86-64-v3", knobs) for knobs in WINOGRAD_KNOBS],
-                                           *[(target, WINOGRAD_KNOBS[i % 3])
-                                             for i, target in enumerate([*WITHOUT_DOT, "x86-64-v3+vnni", "x86-64-v4+vnni"])]])
+def each_with_knobs(knobs, targets):
+    """Targets and knobs: AVX2 with all of them, and in long tests the targets with one each. By default the knobs are with
+    one of the first targets each."""
+    pairs = [(target, knobs[i % len(knobs)]) for i, target in enumerate(["x86-64-v3", *targets])]
+    return some([*pairs, *(("x86-64-v3", one) for one in knobs[1:])], len(knobs))
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("target, knobs", each_with_knobs(WINOGRAD_KNOBS, [WITH_DOT[0], *WITHOUT_DOT, WITH_DOT[1]]))
 def test_winograd_is_exact(compile, rnncc, rnnrun_of, tmp_path, target, knobs):
     check_algorithm(compile, rnncc, rnnrun_of, tmp_path, WINOGRAD, target, "winograd_int8", knobs)
 
@@ -213,8 +221,8 @@ PANELS = {
 PANEL_KNOBS = ["oc=1,by_groups=0,parts=1", "oc=3,by_groups=1,parts=2", "oc=4,by_groups=1,parts=16"]
 
 
-@pytest.mark.parametrize("target, knobs", [*[("x86-64-v3", knobs) for knobs in PANEL_KNOBS],
-                                           *[(target, PANEL_KNOBS[i % 3]) for i, target in enumerate(WITHOUT_DOT)]])
+@pytest.mark.every_case
+@pytest.mark.parametrize("target, knobs", each_with_knobs(PANEL_KNOBS, WITHOUT_DOT))
 def test_panels_are_exact(compile, rnncc, rnnrun_of, tmp_path, target, knobs):
     check_algorithm(compile, rnncc, rnnrun_of, tmp_path, PANELS, target, "panel_int8", knobs)
 

@@ -138,6 +138,7 @@ def one_layer(op, R, W, precision="int8-dynamic"):
     return model
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("least", [-127, -128])
 @pytest.mark.parametrize("target", ["native", "x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64"])
 def test_no_sum_saturates_or_overflows(target, least, compile, tmp_path):
