@@ -69,6 +69,7 @@ MODELS = {"layers_batch_1": (lambda: recurrent_layers(1), []), "layers_batch_10"
           "stack": (stack, ["--rnn=chunk=5"]), "convolutional": (convolutional, [])}
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("planned, name", some(
     [*itertools.product((2,), MODELS), (8, "layers_batch_10"), (1, "stack"), *((8, name) for name in MODELS if name != "layers_batch_10"),
      *((1, name) for name in MODELS if name != "stack")], len(MODELS) + 2))
@@ -104,6 +105,7 @@ def test_shipped_models_run_quietly(model, threads, compile):
     quiet_run(compile(model), threads)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("threads, name", some([*itertools.product([3], MODELS), *itertools.product([1], MODELS)], len(MODELS) + 1))
 def test_layers_run_quietly(threads, name, compile, tmp_path):
     make, options = MODELS[name]
@@ -155,7 +157,8 @@ def trained_cell():
     return loss_of(model, model.node("MatMul", [last, model.constant(uniform(rng, H, 5))]))
 
 
-@pytest.mark.parametrize("make, threads", [(trained_layers, 3), (trained_convolutions, 1), (trained_cell, 3)])
+@pytest.mark.every_case
+@pytest.mark.parametrize("make, threads", [(trained_layers, 3), (trained_convolutions, 1), (trained_convolutions, 3), (trained_cell, 3)])
 def test_training_runs_quietly(make, threads, compile, tmp_path):
     quiet_run(compile(make().write(tmp_path), "--train", "--threads=8"), threads)
 
