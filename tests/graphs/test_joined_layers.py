@@ -112,6 +112,7 @@ def encoders(layers, feeds, symbolic=()):
     return layers.model
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("name", CASES)
 def test_layers_of_equal_weights_run_as_one_batch(compile, rnncc, tmp_path, name):
     feeds = {"layers": CASES[name], "values": values(Layers(**CASES[name]), {"a": 2, "b": 3})}

@@ -42,6 +42,7 @@ def run(path, x, threads):
         return y.tobytes()
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("case", CASES)
 def test_a_module_for_32_threads_computes_the_same_on_any_number(case, compile, tmp_path):
     model, x = CASES[case]()

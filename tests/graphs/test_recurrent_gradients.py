@@ -129,6 +129,7 @@ def test_thread_counts_are_bit_identical(configuration, group, compile, tmp_path
             assert np.array_equal(one[name].view(np.uint32), other[name].view(np.uint32)), name
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("op, fields", [("RNN", {}), ("GRU", {}), ("GRU", dict(linear_before_reset=1)), ("LSTM", dict(peepholes=True))],
                          ids=["RNN", "GRU", "GRU_after", "LSTM"])
 def test_each_gradient_alone_is_what_it_is_among_all(op, fields, compile, tmp_path):

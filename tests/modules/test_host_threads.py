@@ -91,6 +91,7 @@ def outputs(library, feeds, **options):
     return {name: array.tobytes() for name, array in Context(model).run(feeds).items()}
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("case", CASES)
 def test_steps_in_any_order_give_the_same_bits(case, compile, tmp_path):
     make, option = CASES[case]

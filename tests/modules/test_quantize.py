@@ -144,6 +144,7 @@ def test_what_moves_and_compares_keeps_the_scale(rnncc, folder, tmp_path):
     assert written.grid(flat["inputs"][0]) == written.grid(written.node("n8", "Gemm")["inputs"][0])
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("options", [(), ("--ranges=minmax", "--no-bias-correction"), ("--ranges=percentile:99",),
                                      ("--equalize",), ("--max-error=0.006",)], ids=" ".join)
 def test_the_error_is_that_of_the_written_model_on_the_runs_that_are_held_out(rnncc, compile, rnnrun, folder, tmp_path, options):

@@ -56,6 +56,7 @@ def test_a_ratio_of_one_drops_all_and_its_gradient_is_zero(compile, tmp_path):
     assert not step(trainer)[1].any() and (trainer.gradients()["w"] == 0).all()
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("mode, options, drops", [
     (None, ["--train"], True), (True, ["--train"], True), (False, ["--train"], False), (None, [], False), (True, [], True),
     (False, [], False)])

@@ -59,6 +59,7 @@ def after_steps(module, rule, threads, **options):
     return losses, trainer.weights()
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("rule, options", [("sgd", {}), ("sgd", {"momentum": 0.9, "nesterov": True}), ("adam", {}), ("adamw", {})])
 def test_training_has_the_same_bits_on_any_number_of_threads(compile, path, rule, options):
     module = compile(path, "--train")
@@ -108,6 +109,7 @@ RULES = {
 }
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("name", RULES)
 def test_steps_follow_the_rule(trainer, name):
     """Three steps by their own gradients. An error counts by how large the gradient is: where decay cancels it, epsilon
