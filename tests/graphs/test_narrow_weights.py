@@ -2,6 +2,7 @@
 """Weights that are kept in fewer bits. Of 16 bits, results are bit for bit those of f32 weights of the same values, on
 every target. Of integers, whose sums are scaled at their end, they are as near to double precision's as f32 weights' are,
 the same with one row as with many, and exact where f32's sums are."""
+import itertools
 import re
 
 import numpy as np
@@ -171,13 +172,15 @@ def rounded(array, precision):
     return np.concatenate(parts, axis)
 
 
-PRECISIONS = ["bf16", "int8", "f16", "int4"]  # one of 16 bits and one of integers in each half, but of RVV, which takes longest
-CASES = [(target, precision) for k, target in enumerate(["x86-64-v4", "x86-64-v3", "x86-64", "aarch64-linux-gnu"])
-         for precision in (PRECISIONS if long_tests() else PRECISIONS[k % 2 * 2:][:2])]
-CASES += [("riscv64-linux-gnu+rvv128", precision) for precision in some(["int4", *PRECISIONS[:3]], 1)]
-CASES += [("native", "int8:16"), ("native", "int4:8"), ("x86-64-v3", "int4:64")]
+PRECISIONS = ["bf16", "int8", "f16", "int4"]
+SHORT = [("x86-64-v4", "bf16"), ("x86-64-v4", "int8"), ("x86-64-v3", "int4"), ("x86-64-v3", "f16"), ("x86-64", "int8"),
+         ("aarch64-linux-gnu", "int4"), ("riscv64-linux-gnu+rvv128", "int4"), ("native", "int8:16")]  # by default
+ROUNDED_FOR = ["x86-64-v4", "x86-64-v3", "x86-64", "aarch64-linux-gnu", "riscv64-linux-gnu+rvv128"]
+ALL = [*SHORT, ("x86-64-v3", "int4:64"), ("native", "int4:8"), *itertools.product(ROUNDED_FOR, PRECISIONS)]
+CASES = some(list(dict.fromkeys(ALL)), len(SHORT))
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("target, precision", CASES)
 def test_rounded_by_the_option_they_are_what_they_are_rounded_to(target, precision, run_for, compile, tmp_path):
     """The model's weights against those that NumPy has rounded."""
