@@ -224,8 +224,9 @@ def test_a_loss_needs_training(rnncc, tmp_path):
     assert done.returncode == 2 and "--loss goes with --train" in done.stderr
 
 
-def test_memory_of_a_step_is_little_more_than_what_it_keeps(rnncc, tmp_path):
-    """At most, of a stack of layers: each layer's result; gradients of two layers are there at once."""
+def test_what_a_step_keeps_is_where_gradients_will_be(rnncc, tmp_path):
+    """Of a stack of layers each weight's gradient is larger than the layer's result. Besides, two layers' gradients of results
+    are there at once."""
     layers, batch_size, width = 24, 64, 128
     model = Model()
     y = model.input("x", "f32", [batch_size, width])
@@ -235,9 +236,7 @@ def test_memory_of_a_step_is_little_more_than_what_it_keeps(rnncc, tmp_path):
     model.output(model.node("ReduceMean", [y], keepdims=0))
     done = rnncc("inspect", "--train", model.write(tmp_path))
     arena = int(next(line for line in done.stdout.splitlines() if line.startswith("arena")).split()[1])
-    tensor, packed = 4 * batch_size * width, 4 * width * width
-    kept = layers * tensor
-    assert arena <= 1.1 * kept + 2 * tensor + packed
+    assert arena <= 2 * 4 * batch_size * width
 
 
 def test_a_small_weight_of_whole_numbers_is_trained_where_it_is_moved(compile, tmp_path):
