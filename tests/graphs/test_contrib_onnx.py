@@ -307,16 +307,17 @@ def test_a_dynamically_quantised_lstm_is_near_one_of_its_weights_in_floats(compi
 
 @pytest.mark.optimised_here
 @pytest.mark.parametrize("dtype", [numpy.int8, numpy.uint8])
-@pytest.mark.parametrize("columns", [False, True], ids=["whole", "columns"])
-def test_of_one_sample_and_step_a_dynamically_quantised_lstm_is_onnx_runtimes(compile, tmp_path, columns, dtype):
+@pytest.mark.parametrize("of_columns", ["", "s", "z", "sz"], ids=["whole", "scales", "zeros", "columns"])
+def test_of_one_sample_and_step_a_dynamically_quantised_lstm_is_onnx_runtimes(compile, tmp_path, of_columns, dtype):
     """There each range is of what ONNX Runtime takes it of. Weights that fit s8 are not rounded again, so that the sums
-    are the same integers."""
+    are the same integers. of_columns: scales, or zero points, are one for each column."""
     rng = numpy.random.default_rng(10)
     I, H = 70, 40
     weights = {"w": rng.integers(-60, 61, (1, I, 4 * H)), "r": rng.integers(-128 if dtype is numpy.int8 else -60, 61, (1, H, 4 * H))}
-    extents, middle = (1, 4 * H) if columns else (1,), 0 if dtype is numpy.int8 else 100
+    middle = 0 if dtype is numpy.int8 else 100
+    scales, zeros = ((1, 4 * H) if kind in of_columns else (1,) for kind in "sz")
     weights = {name: (array + middle).astype(dtype) for name, array in weights.items()}
-    quantisers = {name: (rng.uniform(0.001, 0.002, extents).astype(numpy.float32), numpy.full(extents, middle, dtype)) for name in weights}
+    quantisers = {name: (rng.uniform(0.001, 0.002, scales).astype(numpy.float32), numpy.full(zeros, middle, dtype)) for name in weights}
     rest = {"b": uniform(rng, 1, 8 * H), "": None, "h": uniform(rng, 1, 1, H), "c": uniform(rng, 1, 1, H)}
     x, p = {"x": uniform(rng, 1, 1, I)}, uniform(rng, 1, 3 * H)
     constants = {name: constant(array) for name, array in (weights | rest | {"p": p}).items() if array is not None}

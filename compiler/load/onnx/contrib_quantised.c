@@ -23,14 +23,21 @@ static const OpInfo dynamic_lstm = {
               {0}},
 };
 
-/* Each direction has one scale and zero point, or one for each of its columns. */
+/* One number for each direction, or one for each of its columns. */
+static bool check_each(Graph *graph, const Node *node, int input, const char *what, const Dim *const wanted[2]) {
+  const Value *numbers = node_input(node, input);
+  bool of_columns = numbers && numbers->rank == 2;
+  const char *shape =
+      of_columns ? " of columns, [directions, 4*hidden_size]" : ", [directions] or [directions, 4*hidden_size]";
+  return check_shape(graph, node, input, of_columns ? 2 : 1, wanted,
+                     arena_format(graph->arena, "the %s%s", what, shape));
+}
+
+/* There may be a zero point for each direction and a scale for each column, or the other way round. */
 static bool check_parameters(Graph *graph, const Node *node, int scale, const Dim *directions, const Dim *columns) {
-  const Value *steps = node->inputs[scale];
   const Dim *const wanted[] = {directions, columns};
-  const char *why = steps->rank == 2 ? "the scales of columns, [directions, 4*hidden_size]"
-                                     : "the scales, [directions] or [directions, 4*hidden_size]";
-  return check_scale_numbers(node, scale) && check_shape(graph, node, scale, steps->rank == 2 ? 2 : 1, wanted, why) &&
-         check_shape(graph, node, scale + 1, steps->rank, steps->shape, "a zero point for each scale");
+  return check_scale_numbers(node, scale) && check_each(graph, node, scale, "scales", wanted) &&
+         check_each(graph, node, scale + 1, "zero points", wanted);
 }
 
 static bool is_bidirectional(const Draft *draft) {
@@ -38,20 +45,24 @@ static bool is_bidirectional(const Draft *draft) {
   return direction && direction->kind == ATTRIBUTE_STRING && strcmp(direction->s, "bidirectional") == 0;
 }
 
-/* The rest is for the LSTM that it becomes, as is what is not known yet. */
+/* The rest is for the LSTM that it becomes, as are inputs of which no type is known yet: a body's. */
 static bool check_dynamic_lstm(OnnxReader *reader, const Draft *draft) {
+  Value *known[N_INPUTS] = {NULL};
   for (int i = 0; i < draft->n_inputs; i++)
-    if (draft->inputs[i] && draft_rank(reader, draft, draft->inputs[i]) < 0) return true;
-  const Node node = {.op = &dynamic_lstm, .inputs = draft->inputs, .n_inputs = draft->n_inputs, .where = draft->where};
+    if (draft->inputs[i] && draft_rank(reader, draft, draft->inputs[i]) >= 0) known[i] = draft->inputs[i];
+  const Node node = {.op = &dynamic_lstm, .inputs = known, .n_inputs = draft->n_inputs, .where = draft->where};
   if (!op_check_types(&node)) return false;
   Graph *graph = draft->scope->graph;
-  const Value *x = draft_input(draft, X), *w = draft->inputs[W], *r = draft->inputs[R];
+  const Value *x = node_input(&node, X), *w = known[W], *r = known[R];
+  if (!w || !r || (x && x->rank != 3)) return true;
   int64_t hidden =
       draft_int(draft, "hidden_size", r->rank == 3 && dim_is_const(r->shape[1]) ? dim_value(r->shape[1]) : 0);
-  if (hidden < 1 || hidden > INT32_MAX || !x || x->rank != 3) return true;
+  if (hidden < 1 || hidden > INT32_MAX) return true;
+  if (!x && !check_rank(graph, &node, W, 3, 3)) return false;
   const Dim *directions = dim_const(graph->dims, is_bidirectional(draft) ? 2 : 1);
   const Dim *units = dim_const(graph->dims, hidden), *columns = dim_const(graph->dims, 4 * hidden);
-  const Dim *inputs = w->rank == 3 && !dim_is_const(x->shape[2]) ? w->shape[1] : x->shape[2];
+  bool x_tells = x && (w->rank != 3 || dim_is_const(x->shape[2]));
+  const Dim *inputs = x_tells ? x->shape[2] : w->shape[1];
   return check_shape(graph, &node, W, 3, (const Dim *[]){directions, inputs, columns},
                      "W, [directions, input_size, 4*hidden_size]") &&
          check_shape(graph, &node, R, 3, (const Dim *[]){directions, units, columns},
@@ -99,7 +110,7 @@ static int64_t parameters_each(const Value *numbers, int64_t directions, int64_t
 }
 
 /* The same of constants, at once: later, simplify would not compute what takes four times the bytes. NULL: they are not
- * constant, or their shapes do not fit, which is for the nodes to tell. */
+ * constant, or were not checked: then the LSTM is refused. */
 static Value *in_constant_floats(OnnxReader *reader, const Draft *draft, const Value *weights, int scale) {
   const Value *steps = draft->inputs[scale], *zero = draft_input(draft, scale + 1);
   bool constant = value_is_constant(weights) && value_is_constant(steps) && (!zero || value_is_constant(zero));
@@ -107,15 +118,16 @@ static Value *in_constant_floats(OnnxReader *reader, const Draft *draft, const V
   int64_t directions = dim_value(weights->shape[0]), depth = dim_value(weights->shape[1]);
   int64_t columns = dim_value(weights->shape[2]), shape[] = {directions, columns, depth};
   int64_t each = parameters_each(steps, directions, columns);
-  if (!each || (zero && (zero->dtype != weights->dtype || value_count(zero) != value_count(steps)))) return NULL;
+  int64_t each_zero = zero ? parameters_each(zero, directions, columns) : 1;
+  if (!each || !each_zero || (zero && zero->dtype != weights->dtype)) return NULL;
   const Tensor *from = reference_tensor(reader->arena, weights, NULL),
                *by = reference_tensor(reader->arena, steps, NULL);
   const Tensor *less = zero ? reference_tensor(reader->arena, zero, NULL) : NULL;
   float *to = ARENA_ARRAY(reader->arena, float, directions *columns *depth);
   for (int64_t d = 0, at = 0; d < directions; d++) {
     for (int64_t c = 0; c < columns; c++) {
-      int64_t parameter = d * each + c % each;
-      double middle = less ? tensor_get(less, parameter) : 0, step = tensor_get(by, parameter);
+      double middle = less ? tensor_get(less, d * each_zero + c % each_zero) : 0;
+      double step = tensor_get(by, d * each + c % each);
       for (int64_t k = 0; k < depth; k++)
         to[at++] = (float)((tensor_get(from, (d * depth + k) * columns + c) - middle) * step);
     }
@@ -129,9 +141,12 @@ static Value *in_constant_floats(OnnxReader *reader, const Draft *draft, const V
 bool adapt_dynamic_lstm(OnnxReader *reader, Draft *draft) {
   if (!refuse_others(reader, draft)) return false;
   for (int i = W; i <= R; i++) {
-    const Value *scale = draft_input(draft, i == W ? W_SCALE : R_SCALE);
+    int at = i == W ? W_SCALE : R_SCALE;
+    const Value *scale = draft_input(draft, at), *zero = draft_input(draft, at + 1);
     if (!draft_input(draft, i) || !scale || draft_rank(reader, draft, scale) < 0)
       return contrib_refuse(reader, draft, "weights without a scale of each direction, or of each column,");
+    if (zero && draft_rank(reader, draft, zero) < 0)
+      return contrib_refuse(reader, draft, "zero points of unknown rank");
   }
   if (!check_dynamic_lstm(reader, draft)) return false;
   Value *w = in_constant_floats(reader, draft, draft->inputs[W], W_SCALE);
