@@ -121,6 +121,23 @@ def test_the_programs_are_built_without_the_tests_packages(root, tmp_path):
     assert not [target["name"] for target in targets if "/tests/" in target["defined_in"]]
 
 
+def test_an_llvm_in_a_folder_of_its_own_is_taken(root, tmp_path):
+    """Its libclang is not where the loader looks, nor started: here it has no function."""
+    llvm = tmp_path / "llvm"
+    (llvm / "lib" / "clang" / "19").mkdir(parents=True)
+    (llvm / "include").symlink_to("/usr/lib/llvm-19/include")
+    subprocess.run(["clang-19", "-shared", "-nostdlib", "-x", "c", "/dev/null", "-Wl,-soname,libclang-own.so.1", "-o", llvm / "lib" / "libclang.so"],
+                   check=True)
+    clang = tmp_path / "clang"
+    clang.write_text(f'#!/bin/sh\n[ "$1" != -print-resource-dir ] || exec echo {llvm}/lib/clang/19\nexec clang-19 "$@"\n')
+    clang.chmod(0o755)
+    done = subprocess.run(["bash", "-c", f"source tools/programs.sh && $meson setup {tmp_path}/build"], cwd=root, capture_output=True, text=True,
+                          env=os.environ | {"CC": str(clang), "CC_LD": "lld"}, timeout=120)
+    assert done.returncode == 0, done.stdout
+    commands = (tmp_path / "build" / "compile_commands.json").read_text()
+    assert 'RNNCC_LIBCLANG=\\"libclang-own.so.1\\"' in commands and f'RNNCC_LLVM_LIBRARIES=\\"{llvm}/lib\\"' in commands
+
+
 def test_a_compiler_other_than_clang_is_refused(root, tmp_path):
     configure = f"source tools/programs.sh && $meson setup {tmp_path}/build"
     done = subprocess.run(["bash", "-c", configure], cwd=root, capture_output=True, text=True, timeout=120,
