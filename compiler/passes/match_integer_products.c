@@ -4,9 +4,11 @@
  * quantised in each run, becomes MatMulIntegerToFloat: one kernel, whose sums in i32 are not in memory. ConvInteger
  * becomes ConvIntegerToFloat.
  */
+#include "ir/integer_product.h"
 #include "ir/op.h"
 #include "passes.h"
 #include "shapes/build.h"
+#include "shapes/integer_conv.h"
 #include "shapes/shape.h"
 
 typedef struct Match {
@@ -90,6 +92,24 @@ static void build_product(const Builder *f, const Product *product, const Node *
   graph_set_output(made, 0, result);
 }
 
+/* Sums of integers that i32 does not hold wrap around; those behind which floats are, do not. So each must be within
+ * i32, by the number of its products, or as a kernel has it of constant weights. */
+static bool sums_fit(Graph *graph, const Product *product, const Node *sums, Value **inputs) {
+  const Value *b = sums->inputs[B];
+  double products = product->convolves ? 1 : (double)dim_upper(b->shape[b->rank - 2]);
+  for (int axis = 1; product->convolves && axis < b->rank; axis++) products *= (double)dim_upper(b->shape[axis]);
+  if (products * 255 * 255 <= INT32_MAX) return true;
+  const Node like = {.op = op_info(product->to_floats),
+                     .inputs = inputs,
+                     .n_inputs = BIAS,
+                     .outputs = sums->outputs,
+                     .n_outputs = 1,
+                     .attributes = sums->attributes,
+                     .n_attributes = sums->n_attributes,
+                     .where = sums->where};
+  return product->convolves ? integer_conv_fits(graph, &like) : integer_product_has_kernel(&like);
+}
+
 /* The product that a Mul scales. */
 static bool match_scaled(const Match *match, const Builder *f, const Product *product, const Node *mul) {
   for (int i = 0; i < 2; i++) {
@@ -98,6 +118,7 @@ static bool match_scaled(const Match *match, const Builder *f, const Product *pr
     if (!sums || sums->inputs[B]->rank < 2 || mul->outputs[0]->dtype != RNNCC_F32) continue;
     Value *inputs[INPUTS] = {sums->inputs[A], sums->inputs[B], NULL, NULL, node_input(sums, 2), node_input(sums, 3)};
     if (!split_scale(f, product, mul->inputs[1 - i], sums->outputs[0], inputs)) continue;
+    if (!sums_fit(f->graph, product, sums, inputs)) continue;
     build_product(f, product, sums, BIAS, inputs, mul->outputs[0]);
     return true;
   }

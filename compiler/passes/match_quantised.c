@@ -2,9 +2,9 @@
 /*
  * A product or a mean of dequantised tensors becomes the operator that takes their numbers: QLinearConv, QLinearMatMul,
  * QGemm, QLinearAveragePool, QLinearGlobalAveragePool, QLinearAdd behind a convolution, where the result is quantised,
- * and ConvIntegerToFloat, MatMulIntegerToFloat or QGemm for products where it is not. Sums are exact in i32 there;
- * results are the same but for roundings of f32 on the way, so a number is off by at most one step, where a result lies
- * halfway between two.
+ * and ConvIntegerToFloat, MatMulIntegerToFloat or QGemm for products where it is not. Sums are exact there; results are
+ * the same but for roundings of f32 on the way, so a number is off by at most one step, where a result lies halfway
+ * between two.
  */
 #include <math.h>
 

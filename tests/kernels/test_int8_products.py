@@ -243,6 +243,24 @@ def add_large_biases(net):
                  quantised(sums * (scale * scale / y_scale), y_zero))
 
 
+def test_sums_that_wrap_around_do_so_whatever_reads_them(compile, tmp_path):
+    """A Cast and a Mul, with which the product could be one operator."""
+    K, net, scale = 34000, Network(), numpy.float32(2.0**-20)
+    a, b = numpy.full((1, K), 255, numpy.uint8), numpy.full((K, 2), 255, numpy.uint8)
+    image, kernels = a.reshape(1, K, 1, 1), numpy.ascontiguousarray(b.T).reshape(2, K, 1, 1)
+    for op, x, w in (("MatMulInteger", a, net.constant(b)), ("MatMulInteger", a, net.feed(b)), ("ConvInteger", image, net.constant(kernels))):
+        sums = numpy.full((1, 2) + x.shape[2:], K * 255**2 - 2**32, numpy.int32)
+        name = net.node(op, [net.feed(x), w], sums)
+        del net.wanted[name]
+        result = f"scaled {name}"
+        net.nodes += [helper.make_node("Cast", [name], [f"floats {name}"], to=1),
+                      helper.make_node("Mul", [f"floats {name}", net.constant(scale)], [result])]
+        net.wanted[result] = sums.astype(numpy.float32) * scale
+    got = run_module(compile(write(tmp_path, net.model())), net.feeds, threads=(1, 2))
+    for name, want in net.wanted.items():
+        assert got[name].tobytes() == want.tobytes(), (name, got[name], want)
+
+
 @pytest.mark.parametrize("add", [add_deep_products, add_large_biases])
 def test_sums_beyond_32_bits_that_are_not_the_result_are_whole(add, compile, tmp_path):
     """ONNX Runtime's wrap around."""
