@@ -336,10 +336,10 @@ static SpecialisedKernel *make_kernel(TemplateSession *session, const KernelSpec
   Arena *arena = session->arena;
   const KeptTemplate *written = template_as_written(session, spec->template_name);
   const char *chosen = write_choices(arena, written, spec);
-  const TemplateAst *ast = template_ast_parse(arena, written->path, spec->template_name, chosen, lanes);
+  const TemplateAst *ast = template_ast_parse(arena, written->path, spec->template_name, written->text, chosen, lanes);
   if (spec->n_run_time > 0) {
     chosen = leave_to_run_time(arena, ast, spec->template_name, spec->n_run_time, spec->run_time);
-    ast = template_ast_parse(arena, written->path, spec->template_name, chosen, lanes);
+    ast = template_ast_parse(arena, written->path, spec->template_name, written->text, chosen, lanes);
   }
   SpecialisedKernel *kernel = ARENA_NEW(arena, SpecialisedKernel);
   kernel->function = arena_format(arena, "%s_%s", prefix, spec->template_name);

@@ -11,9 +11,9 @@
  *   - helper functions are static; headers it includes are the vocabulary, shared by all kernels of a unit, but for
  *     those in templates/parts/, which are text of the template itself (template/parts.h).
  *
- * specialise() parses the template with libclang (against the plain C vocabulary at the target's width, so that no
- * compiler header is read), writes the knobs' values in, drops branches whose condition is then a constant, replaces
- * hook bodies, and renames every file-scope name by the kernel's prefix. What it returns is readable C.
+ * specialise() writes the values of knobs, the types and the bodies of hooks in, parses that with libclang (against the
+ * plain C vocabulary at the target's width, so that no compiler header is read), drops branches whose condition is a
+ * constant, and renames every file-scope name by the kernel's prefix. What it returns is readable C.
  *
  * A knob may be left to run time: IN_W is then a parameter `in_w` of the kernel, after the others. A template needs
  * nothing for this, except that no type or constant may depend on such a knob.

@@ -193,7 +193,7 @@ static const char *place_of(Arena *arena, const TemplateAst *ast, CXDiagnostic d
 
 /* A header that is missing is one of an install that is not whole, one that changes of an install that goes on; all
  * else is a mistake in the template. */
-static void stop_on_error(Arena *arena, const TemplateAst *ast, CXDiagnostic diagnostic) {
+static const char *mistake_of(Arena *arena, const TemplateAst *ast, CXDiagnostic diagnostic) {
   const char *place = place_of(arena, ast, diagnostic),
              *what = copy_cx_string(arena, clang.getDiagnosticSpelling(diagnostic));
   if (strstr(what, "file not found"))
@@ -203,15 +203,17 @@ static void stop_on_error(Arena *arena, const TemplateAst *ast, CXDiagnostic dia
         "rnncc's templates and runtime",
         what);
   libclang_check_files(arena, diagnostic);
-  bug("template %s does not compile: %s: %s", ast->path, place, what);
+  return arena_format(arena, "%s: %s", place, what);
 }
 
-static void stop_on_diagnostics(Arena *arena, const TemplateAst *ast) {
+/* NULL: there is none. */
+static const char *first_mistake(Arena *arena, const TemplateAst *ast) {
   for (unsigned i = 0; i < clang.getNumDiagnostics(ast->unit); i++) {
     CXDiagnostic diagnostic = clang.getDiagnostic(ast->unit, i);
-    if (clang.getDiagnosticSeverity(diagnostic) >= CXDiagnostic_Error) stop_on_error(arena, ast, diagnostic);
+    if (clang.getDiagnosticSeverity(diagnostic) >= CXDiagnostic_Error) return mistake_of(arena, ast, diagnostic);
     clang.disposeDiagnostic(diagnostic);
   }
+  return NULL;
 }
 
 /* What templates include is parsed once and kept in memory, if libclang can: else it parses all for each template. Of
@@ -281,7 +283,7 @@ static const KeptUnit *parse(const char *template_path, const char *text, int la
   return unit;
 }
 
-TemplateAst *template_ast_parse(Arena *arena, const char *path, const char *name, const char *text, int lanes) {
+static TemplateAst *ast_of(Arena *arena, const char *path, const char *text, int lanes) {
   TemplateAst *ast = ARENA_NEW(arena, TemplateAst);
   ast->path = path;
   ast->text = text;
@@ -289,7 +291,17 @@ TemplateAst *template_ast_parse(Arena *arena, const char *path, const char *name
   const KeptUnit *unit = parse(path, text, lanes);
   ast->unit = unit->unit;
   ast->file = clang.getFile(ast->unit, unit->path);
-  stop_on_diagnostics(arena, ast);
+  return ast;
+}
+
+TemplateAst *template_ast_parse(Arena *arena, const char *path, const char *name, const char *written, const char *text,
+                                int lanes) {
+  TemplateAst *ast = ast_of(arena, path, text, lanes);
+  const char *mistake = first_mistake(arena, ast);
+  if (mistake) {
+    const char *as_written = first_mistake(arena, ast_of(arena, path, written, lanes));
+    bug("template %s does not compile: %s", path, as_written ? as_written : mistake);
+  }
   ast->kernel = clang.getNullCursor();
   Collector collector = {.arena = arena, .ast = ast, .kernel_name = name};
   clang.visitChildren(clang.getTranslationUnitCursor(ast->unit), collect, &collector);

@@ -46,9 +46,11 @@ typedef struct TemplateAst {
   Range *include_lines;
 } TemplateAst;
 
-/* Parses `text` of the template `path` with the plain vocabulary of `lanes` floats; bug() if it does not compile. The
- * unit and its cursors are valid until the next text is parsed. */
-TemplateAst *template_ast_parse(Arena *arena, const char *path, const char *name, const char *text, int lanes);
+/* Parses `text` of the template `path` with the plain vocabulary of `lanes` floats; bug() if it does not compile, which
+ * tells the line of `written`, of which the text was made, if the mistake is there, too. The unit and its cursors are
+ * valid until the next text is parsed. */
+TemplateAst *template_ast_parse(Arena *arena, const char *path, const char *name, const char *written, const char *text,
+                                int lanes);
 
 const Declaration *template_declaration(const TemplateAst *ast, const char *name); /* NULL if there is none */
 Range cursor_range(CXCursor cursor);

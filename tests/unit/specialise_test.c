@@ -192,7 +192,7 @@ static void a_knob_that_the_template_lacks_is_told(void **state) {
 }
 
 static void leave_bound(void *text) {
-  TemplateAst *ast = template_ast_parse(graph->arena, "typed.c", "typed", text, graph->config->target->lanes);
+  TemplateAst *ast = template_ast_parse(graph->arena, "typed.c", "typed", text, text, graph->config->target->lanes);
   leave_to_run_time(graph->arena, ast, "typed", 1, (const char *const[]){"BOUND"});
 }
 
@@ -218,7 +218,7 @@ static void a_part_is_text_of_each_kernel(void **state) {
 
 static void parse_as_second(void *text) {
   specialise_unnamed(spec(), graph->config->target->lanes);
-  template_ast_parse(graph->arena, "second.c", "second", text, graph->config->target->lanes);
+  template_ast_parse(graph->arena, "second.c", "second", text, text, graph->config->target->lanes);
 }
 
 static void an_error_is_told_by_the_templates_own_path_and_line(void **state) {
@@ -226,6 +226,25 @@ static void an_error_is_told_by_the_templates_own_path_and_line(void **state) {
   Outcome outcome = outcome_of(parse_as_second, "/* its idea */\nstatic int second(void) {\n  return nowhere;\n}\n");
   expect_outcome(&outcome, EXIT_ENVIRONMENT, "template second.c does not compile: second.c:3:10: use of undeclared",
                  "nowhere");
+}
+
+static void make_with_a_hook(void *name) {
+  KernelSpec *made = kernel_spec_new(graph->arena, name);
+  made->hooks[made->n_hooks++] = (Hook){"finish", "float y = x * nowhere_else;\n  y += 1;\n  return y;"};
+  specialise(graph, made, "k12");
+}
+
+/* A hook's body has more lines than what it replaces. */
+static void a_mistake_behind_a_hook_is_told_by_its_line(void **state) {
+  (void)state;
+  Outcome outcome = outcome_of(make_with_a_hook, "mistaken");
+  expect_outcome(&outcome, EXIT_ENVIRONMENT, "templates/mistaken.c:6:62: use of undeclared identifier 'nowhere'", "");
+}
+
+static void a_mistake_in_a_hook_is_told(void **state) {
+  (void)state;
+  Outcome outcome = outcome_of(make_with_a_hook, "sample");
+  expect_outcome(&outcome, EXIT_ENVIRONMENT, "templates/sample.c:", "undeclared identifier 'nowhere_else'");
 }
 
 /* What is read of its text alone is what libclang finds. */
@@ -257,7 +276,8 @@ static void each_template_is_parsed_behind_the_headers(void **state) {
   for (int i = 0; i < templates.count; i++) {
     const char *path = arena_format(arena, "%s/%s", folder, templates.names[i]);
     const char *name = file_with_suffix(arena, templates.names[i], "");
-    const TemplateAst *ast = template_ast_parse(arena, path, name, template_text(arena, path), OTHER_LANES);
+    const TemplateAst *ast =
+        template_ast_parse(arena, path, name, template_text(arena, path), template_text(arena, path), OTHER_LANES);
     assert_non_null(template_declaration(ast, name));
     expect_same_choices(arena, ast);
   }
@@ -280,6 +300,8 @@ int main(void) {
       cmocka_unit_test(a_type_that_depends_on_it_is_told),
       cmocka_unit_test(a_part_is_text_of_each_kernel),
       cmocka_unit_test(an_error_is_told_by_the_templates_own_path_and_line),
+      cmocka_unit_test(a_mistake_behind_a_hook_is_told_by_its_line),
+      cmocka_unit_test(a_mistake_in_a_hook_is_told),
       cmocka_unit_test(each_template_is_parsed_behind_the_headers),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
