@@ -12,24 +12,28 @@ Libclang clang;
 
 /* ---- loading ---- */
 
-static _Noreturn void cannot_load(void) {
+static _Noreturn void cannot_load(const char *why) {
   fatal_at(LOCATION_FILE(NULL), EXIT_ENVIRONMENT,
            "cannot load libclang, which reads the templates of kernels: %s; install it (Debian: apt-get install "
            "libclang1-" CLANG_TEXT(RNNCC_LLVM) " " CLANG_PACKAGES ")",
-           dlerror());
+           why);
 }
 
 /* Where the loader finds it; else where it was when rnncc was built: of an LLVM in a folder of its own. */
 static void *open_library(void) {
   void *library = dlopen(RNNCC_LIBCLANG, RTLD_LAZY);
-  if (!library) library = dlopen(RNNCC_LLVM_LIBRARIES "/" RNNCC_LIBCLANG, RTLD_LAZY);
-  if (!library) cannot_load();
+  if (library) return library;
+  Arena *arena = arena_new();
+  const char *first = arena_string(arena, dlerror());
+  library = dlopen(RNNCC_LLVM_LIBRARIES "/" RNNCC_LIBCLANG, RTLD_LAZY);
+  if (!library) cannot_load(arena_format(arena, "%s; %s", first, dlerror()));
+  arena_free(arena);
   return library;
 }
 
 static void *function_of(void *library, const char *name) {
   void *function = dlsym(library, name);
-  if (!function) cannot_load();
+  if (!function) cannot_load(dlerror());
   return function;
 }
 
