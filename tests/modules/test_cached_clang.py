@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: MIT
 """The objects that the tests keep are those of clang itself."""
+import json
 import os
+import shlex
+import shutil
 import subprocess
 
 import pytest
 
 from support.amount import some
-from support.clang import ROOT, WITHOUT_PASSES, cached_clang, clang_name, prune
+from support.clang import BUILD, ROOT, WITHOUT_PASSES, cached_clang, clang_name, prune
 
 GNU_LINKER = "ld.gold" if os.access("/usr/bin/ld.gold", os.X_OK) else "ld.bfd"
 
@@ -109,6 +112,24 @@ def test_a_module_without_passes_is_linked_by_the_faster_linker(rnncc, root, tmp
     assert linker in alone.splitlines()[1].split()[0]
     kept.write_text(alone)
     linked()
+
+
+def test_a_checkout_may_lie_in_a_path_with_a_space(rnncc, root, tmp_path):
+    """Of it the linker reads the list of exports."""
+    exports, own = tmp_path / "with a space, and a comma.map", tmp_path / "cached_clang"
+    shutil.copy(root / "tests" / "support" / "exports.map", exports)
+    [entry] = [entry for entry in json.loads((BUILD / "compile_commands.json").read_text()) if entry["file"].endswith("/cached_clang.c")]
+    compiled = [f'-DEXPORTS="{exports}"' if word.startswith("-DEXPORTS=") else word for word in shlex.split(entry["command"])]
+    for option in ("-o", "-MF"):
+        compiled[compiled.index(option) + 1] = f"{own}{option}"
+    subprocess.run(compiled, cwd=entry["directory"], check=True)
+    others = [path for path in (BUILD / "tests" / "support" / "cached_clang.p").glob("*.o") if path.name != "cached_clang.c.o"]
+    subprocess.run([clang_name(), f"{own}-o", *others, "-pthread", "-lm", "-o", own], check=True)
+    environment = os.environ | cached_clang(tmp_path / "cache") | {"RNNCC_CLANG": str(own)}
+    done = rnncc(root / "tests" / "fuzz" / "corpus" / "json_model" / "relu.json", "-o", tmp_path / "m.so", "--target=x86-64", env=environment)
+    assert done.returncode == 0, done.stderr
+    [kept] = (tmp_path / "cache").glob("link-gnu-*")
+    assert GNU_LINKER != "ld.gold" or f"--version-script={exports}" in kept.read_text()
 
 
 def test_headers_whose_time_changed_are_the_same(unit, tmp_path):

@@ -279,15 +279,17 @@ static void keep_link_command(const Call *call, const char *file, Text *script) 
   file_write(call->arena, file, script->data, script->length);
 }
 
-/* gold reads libc in two thirds of the time that the other takes, but would export symbols of its own. */
-static const char *gnu_linker(void) {
-  bool gold = access("/usr/bin/ld.gold", X_OK) == 0;
-  return gold ? "-fuse-ld=gold -Wl,--version-script=" EXPORTS : "-fuse-ld=bfd";
+/* gold reads libc in two thirds of the time that the other takes, but would export symbols of its own. The path of the
+ * list of exports may have spaces and commas. */
+static Call linked_by_gnu(const Call *call) {
+  if (access("/usr/bin/ld.gold", X_OK) != 0) return replaced(call, "-fuse-ld=lld", "-fuse-ld=bfd");
+  Call gold = replaced(call, "-fuse-ld=lld", "-fuse-ld=gold");
+  return changed(&gold, 0, (const char *[]){"-Xlinker", "--version-script=" EXPORTS}, 2);
 }
 
 static void link_module(const Call *call) {
   bool gnu = without_passes() && !strncmp(target_of(call), "x86_64", strlen("x86_64"));
-  Call command = gnu ? replaced(call, "-fuse-ld=lld", gnu_linker()) : *call;
+  Call command = gnu ? linked_by_gnu(call) : *call;
   const char *file = arena_format(call->arena, "%s/link-%s-%s", call->cache, gnu ? "gnu" : "lld", target_of(call));
   Text script = text_new(call->arena);
   text_add(&script, "# %s:", environment("RNNCC_CLANG_VERSION"));
