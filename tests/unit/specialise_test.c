@@ -228,22 +228,24 @@ static void an_error_is_told_by_the_templates_own_path_and_line(void **state) {
                  "nowhere");
 }
 
-static void make_with_a_hook(void *name) {
+static void make_with_its_hook(void *made) { specialise(graph, made, "k12"); }
+
+static KernelSpec *with_a_hook(const char *name, const char *body) {
   KernelSpec *made = kernel_spec_new(graph->arena, name);
-  made->hooks[made->n_hooks++] = (Hook){"finish", "float y = x * nowhere_else;\n  y += 1;\n  return y;"};
-  specialise(graph, made, "k12");
+  made->hooks[made->n_hooks++] = (Hook){"finish", body};
+  return made;
 }
 
 /* A hook's body has more lines than what it replaces. */
 static void a_mistake_behind_a_hook_is_told_by_its_line(void **state) {
   (void)state;
-  Outcome outcome = outcome_of(make_with_a_hook, "mistaken");
+  Outcome outcome = outcome_of(make_with_its_hook, with_a_hook("mistaken", "x *= 2;\n  x += 1;\n  return x;"));
   expect_outcome(&outcome, EXIT_ENVIRONMENT, "templates/mistaken.c:6:62: use of undeclared identifier 'nowhere'", "");
 }
 
 static void a_mistake_in_a_hook_is_told(void **state) {
   (void)state;
-  Outcome outcome = outcome_of(make_with_a_hook, "sample");
+  Outcome outcome = outcome_of(make_with_its_hook, with_a_hook("sample", "return x * nowhere_else;"));
   expect_outcome(&outcome, EXIT_ENVIRONMENT, "templates/sample.c:", "undeclared identifier 'nowhere_else'");
 }
 
