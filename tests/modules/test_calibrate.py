@@ -182,7 +182,6 @@ def test_calibrate_writes_where_it_is_told(rnncc, tmp_path, monkeypatch):
     assert rnncc("targets", "--calibrate", "--budget=0.01", "-o", tmp_path).returncode == 2
 
 
-@pytest.mark.long
 def test_calibrate_needs_a_folder_to_write_to(rnncc, monkeypatch):
     monkeypatch.setenv("RNNCC_CPU_WITHOUT", "avx2")
     nowhere = rnncc("targets", "--calibrate", "--budget=0.01")  # the tests' XDG_CACHE_HOME is not a folder
