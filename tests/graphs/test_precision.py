@@ -100,6 +100,18 @@ def test_a_layer_that_is_named_must_be_able_to(rnncc, tmp_path):
     assert "precision int8-dynamic needs a constant W" in done.stderr
 
 
+@pytest.mark.parametrize("given", ["*2.R=f16", "int8,*2.R=f16"])
+def test_a_weight_that_is_named_must_be_able_to(rnncc, tmp_path, given):
+    """Also where a rule for all layers decides on the layer's other weight."""
+    done = rnncc("inspect", layers(constant=False).write(tmp_path), f"--precision={given}")
+    assert done.returncode == 3 and "precision f16 needs a constant W and R" in done.stderr
+
+
+def test_a_rule_of_both_weights_is_told_once(rnncc, tmp_path):
+    _, told = of_integers(rnncc, tmp_path, layers(constant=False), "--precision=f16")
+    assert told.count("GRU stays in f32: precision f16 needs a constant W and R") == 1
+
+
 @pytest.mark.parametrize("rule", ["n1=int8-dynamic", "Squeeze*=int8-dynamic"])
 def test_a_rule_that_decides_on_nothing_is_told(rnncc, tmp_path, rule):
     due, told = of_integers(rnncc, tmp_path, layers(), f"--precision={rule}")
