@@ -341,16 +341,25 @@ static void padding_between_gradients_stays_as_it_is(void **state) {
   arena_free(arena);
 }
 
+/* An output and a state end well before the gradients are written, and fit in their memory. */
 static void what_the_runtime_copies_from_the_arena_stays_there(void **state) {
   (void)state;
   Arena *arena = arena_new();
   Program *program = make_training(arena, 128);
-  Value *output = live(program, 0, 1, 64),
-        *outputs[] = {output, program->graph->outputs[0], program->graph->outputs[1]};
-  program->graph->n_outputs = 3;
-  program->graph->outputs = outputs;
+  Graph *graph = program->graph;
+  Value *output = live(program, 0, 1, 64), *other = live(program, 7, 8, 64),
+        *outputs[] = {output, graph->outputs[0], graph->outputs[1]};
+  State carried = {.input = live(program, 1, 2, 64), .output = live(program, 3, 4, 64)};
+  graph->n_outputs = 3;
+  graph->outputs = outputs;
+  graph->n_states = 1;
+  graph->states = &carried;
+  program->backward = program->calls[5]->item;
   plan_memory(program);
+  assert_int_equal(other->storage, STORAGE_GRADIENT);
   assert_int_equal(output->storage, STORAGE_ARENA);
+  assert_int_equal(carried.input->storage, STORAGE_ARENA);
+  assert_int_equal(carried.output->storage, STORAGE_ARENA);
   arena_free(arena);
 }
 
