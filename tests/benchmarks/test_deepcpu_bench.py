@@ -27,19 +27,30 @@ def test_what_is_not_there_is_refused(words, told):
     assert done.returncode == 2 and told in done.stderr and "Traceback" not in done.stderr
 
 
+ROWS = [deepcpu_run.Row("bidaf", {"rnncc": 3.0, "onnxruntime": 5.0, "torch": 12.0}, {"onnxruntime": 0.6, "torch": 0.25},
+                        [("phrase", 1.0), ("all else", 3.0)], ("a text", "phrase LSTM 50 to 100"), (3.1, 4.0, 0.78)),
+        deepcpu_run.Row("text_similarity", {"rnncc": 18.0, "onnxruntime": 20.0, "torch": 40.0},
+                        {"onnxruntime": 0.9, "torch": 0.45}, [("encoder", 18.0)], ("two texts", "encoder GRU 200 to 512"),
+                        (18.1, 20.0, 0.91), {"rnncc": 1.2, "onnxruntime": 2.0, "torch": 4.0})]
+
+
 def test_the_page_says_which_goals_are_met_and_where_the_time_goes():
-    rows = [deepcpu_run.Row("bidaf", {"rnncc": 3.0, "onnxruntime": 5.0, "torch": 12.0}, {"onnxruntime": 0.6, "torch": 0.25},
-                            [("phrase", 1.0), ("all else", 3.0)], ("a text", "phrase LSTM 50 to 100"), (3.1, 4.0, 0.78)),
-            deepcpu_run.Row("text_similarity", {"rnncc": 18.0, "onnxruntime": 20.0, "torch": 40.0},
-                            {"onnxruntime": 0.9, "torch": 0.45}, [("encoder", 18.0)], ("two texts", "encoder GRU 200 to 512"),
-                            (18.1, 20.0, 0.91), {"rnncc": 1.2, "onnxruntime": 2.0, "torch": 4.0})]
-    page = deepcpu_run.page(rows, 2, "a machine", {"PyTorch": "1"})
+    page = deepcpu_run.page(ROWS, 2, "a machine", {"PyTorch": "1"})
     assert "| 3.00 | 5.00 | 12.00 | 0.60 | 0.25 | 0.60 | 0.70 | yes |" in page
     assert "| 18.00 | 20.00 | 40.00 | 0.90 | 0.45 | 0.90 | 0.85 | no |" in page
     assert "| bidaf | all else | 3.00 | 75% |" in page and "a machine, 2 threads" in page
     assert "| bidaf | a text | phrase LSTM 50 to 100 |" in page and "| bidaf | 3.10 | 4.00 | 0.78 |" in page
     assert "| a query and its 33 documents, ms | 18.00 | 20.00 | 40.00 |" in page
     assert "| 33 pairs one by one, of the time at once | 2.2 | 3.3 | 3.3 |" in page
+
+
+def test_what_is_printed_has_the_papers_three_tables():
+    bidaf, similarity = ("\n".join(deepcpu_run.lines_of(row)) for row in ROWS)
+    assert bidaf.startswith("bidaf:  rnncc 3.00 ms  onnxruntime 5.00 ms  torch 12.00 ms  of onnxruntime 0.60  of torch 0.25\n")
+    assert "inputs: a text\n" in bidaf and "recurrent layers: phrase LSTM 50 to 100\n" in bidaf
+    assert "runs a second:  rnncc 333  onnxruntime 200  torch 83\n" in bidaf
+    assert "phrase                      1.00 ms\n" in bidaf and "apart: 4.00 ms, ratio 0.78" in bidaf
+    assert "one document:  rnncc 1.20 ms  onnxruntime 2.00 ms  torch 4.00 ms" in similarity and "one document" not in bidaf
 
 
 def test_sizes_of_the_networks_are_those_of_the_papers_table():

@@ -185,18 +185,30 @@ def write_page(path, rows, threads):
     path.write_text(page(rows, threads, f"{machine.cpu_name()}, {machine.best_isa()}", versions))
 
 
+def each_of(by_contestant, form):
+    return "".join(f"  {who} {form.format(number)}" for who, number in by_contestant.items())
+
+
+def lines_of(row):
+    """What is printed of an application: what the tables of the page have, but the goal."""
+    texts, layers = row.sizes
+    throughput = {who: 1e3 / each for who, each in row.milliseconds.items()}
+    yield f"{row.case}:{each_of(row.milliseconds, '{:.2f} ms')}" + "".join(f"  of {peer} {of:.2f}" for peer, of in row.ratios.items())
+    yield f"    inputs: {texts}"
+    yield f"    recurrent layers: {layers}"
+    yield f"    runs a second:{each_of(throughput, '{:.0f}')}"
+    for layer, each in row.layers:
+        yield f"    {layer:24}{each:8.2f} ms"
+    yield f"    layers of equal weights apart: {row.apart[1]:.2f} ms, ratio {row.apart[2]:.2f}"
+    if row.pair:
+        yield f"    one document:{each_of(row.pair, '{:.2f} ms')}"
+
+
 def run(given):
     rows = []
     for name in given.names:
-        row = measured(name, given)
-        rows.append(row)
-        shown = "".join(f"  {who} {each:.2f} ms" for who, each in row.milliseconds.items())
-        print(f"{name}:{shown}" + "".join(f"  of {peer} {ratio:.2f}" for peer, ratio in row.ratios.items()), flush=True)
-        for layer, each in row.layers:
-            print(f"    {layer:24}{each:8.2f} ms")
-        print(f"    layers of equal weights apart: {row.apart[1]:.2f} ms, ratio {row.apart[2]:.2f}")
-        if row.pair:
-            print("    one document:" + "".join(f"  {who} {each:.2f} ms" for who, each in row.pair.items()))
+        rows.append(measured(name, given))
+        print("\n".join(lines_of(rows[-1])), flush=True)
     if given.record:
         write_page(given.record, rows, given.threads)
     return 0
