@@ -12,9 +12,9 @@ bool has_weights(const Node *node);
 
 /* Rounds the constant that is this input of such a node (INPUT_W or INPUT_R, of a product 1) to the form's dtype, of i8
  * and i4 with scales for each output channel, and for each of the form's group. Its value is then a constant of f32
- * that says so (ir/narrow.h). Products and sums stay in f32. Numbers are the nearest ones; of i8 and i4, where they
- * multiply rows of a constant table, as of an embedding, those whose products with these rows err least. needs:
- * has_weights. */
+ * that says so (ir/narrow.h). Products and sums stay in f32. Numbers are the nearest ones; but of i8 and i4, where they
+ * multiply rows of a constant table, as of an embedding, which is not too large (ir/feedback.c), each in turn makes up
+ * for the errors of those before it. needs: has_weights. */
 void narrow_weights(Graph *graph, Node *node, int input, const NarrowWeights *form);
 
 #endif
