@@ -29,7 +29,7 @@ typedef struct Run {
   const unsigned char *weights; /* Module.weights */
   const unsigned char *const *blocks; /* [ModuleMutable.n_blocks]: weights that can change, of this run; or NULL */
   const unsigned char *parameters;    /* the model's trained weights; NULL where there are none */
-  unsigned char *gradients;           /* the context's; written by Module.training.backward */
+  unsigned char *gradients;           /* the context's; working memory until Module.training.backward writes them */
   const int64_t *dims;                /* [info.n_dims]: value of each named dimension in this run */
   int64_t *data_dims;                 /* [Module.n_data_dims]: data-dependent dims, written by the schedule */
   _Atomic int *fault;  /* a kernel that meets an out-of-range value stores an rnncc_status here and goes on */

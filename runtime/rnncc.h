@@ -143,7 +143,7 @@ typedef struct rnncc_info {
   const char *weights_sha256; /* 64 hex digits, over the packed weights, of all targets and networks */
   const char *build;          /* compiler version, options, model hash: a one-line record */
   size_t weights_bytes;       /* that this network reads, on this target; the module may have more */
-  size_t arena_bytes;         /* working memory of one context */
+  size_t arena_bytes;         /* working memory of one context, beside the gradients */
   int32_t n_dims, n_inputs, n_outputs, n_states;
   uint32_t dim_size, tensor_size, state_size; /* of an element of the arrays, in bytes */
   const rnncc_dim_info *dims;                 /* see rnncc_dim_at() */
