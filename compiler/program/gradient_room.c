@@ -8,11 +8,7 @@
  */
 #include "program/gradient_room.h"
 
-#include <limits.h>
 #include <stdlib.h>
-
-#include "program/build.h"
-#include "support/numbers.h"
 
 enum { ALIGNMENT = 64 };
 
