@@ -2,7 +2,6 @@
 #include "ir/feedback.h"
 
 #include <math.h>
-#include <string.h>
 
 /* Of many rows nearly all directions are in use, and errors have nowhere to go. The time grows by the cube of depth. */
 enum { MOST_ROWS_OF_DEPTH = 4, MOST_DEPTH = 1024 };
@@ -41,7 +40,6 @@ const double *feedback_for(Arena *arena, int64_t n, int64_t depth, const float *
   }
   if (largest == 0) return NULL;
   double *a = ARENA_ARRAY(arena, double, depth *depth), *column = ARENA_ARRAY(arena, double, depth);
-  memset(a, 0, (size_t)(depth * depth) * sizeof *a);
   add_moments(a, n, depth, rows);
   factor(a, depth, column);
   return a;
