@@ -96,14 +96,16 @@ static rnncc_status run_once(const Runner *runner) {
                           (size_t)info->n_outputs);
 }
 
-/* Its gradient, then the weight, which is set to what it is. */
+/* Its gradient, then the weight, which is set to what it is; this is a model's, and no context has its errors. */
 static rnncc_status move_weight(const Runner *runner, int i) {
   const rnncc_training *training = runner->api->training;
   const char *name = rnncc_parameter_at(training->info, i)->name;
   const rnncc_tensor *room = &runner->weights[i];
   rnncc_status status = training->gradient(runner->context, name, room->data, room->bytes);
-  if (!status) status = training->weights_get(runner->model, name, room->data, room->bytes);
-  return status ? status : training->weights_set(runner->model, name, room->data, room->bytes);
+  if (status) return status;
+  if (training->weights_get(runner->model, name, room->data, room->bytes)) fail("weights_get fails");
+  if (training->weights_set(runner->model, name, room->data, room->bytes)) fail("weights_set fails");
+  return RNNCC_OK;
 }
 
 static rnncc_status train_once(const Runner *runner, rnncc_rule rule) {
