@@ -3,7 +3,6 @@
 
 #include <fnmatch.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "support/text.h"
@@ -81,18 +80,13 @@ const char *precision_parse(Arena *arena, const char *text, PrecisionRules *rule
   }
 }
 
-/* Is the name `node`.`operand` one of the pattern's? */
-static bool fits_operand(const char *pattern, const char *node, const char *operand) {
-  char name[1024];
-  if (snprintf(name, sizeof name, "%s.%s", node, operand) >= (int)sizeof name) return false;
-  return fnmatch(pattern, name, 0) == 0;
-}
-
-const PrecisionRule *precision_rule_of(const PrecisionRules *rules, const char *name, const char *operand) {
+const PrecisionRule *precision_rule_of(Arena *arena, const PrecisionRules *rules, const char *name,
+                                       const char *operand) {
+  const char *weights = operand ? arena_format(arena, "%s.%s", name, operand) : NULL;
   for (int i = rules->count - 1; i >= 0; i--) {
     const PrecisionRule *rule = &rules->list[i];
     if (!rule->pattern || fnmatch(rule->pattern, name, 0) == 0) return rule;
-    if (operand && fits_operand(rule->pattern, name, operand)) return rule;
+    if (weights && fnmatch(rule->pattern, weights, 0) == 0) return rule;
   }
   return NULL;
 }

@@ -42,6 +42,7 @@ bool precision_group_fits(int64_t group);
 
 /* The last rule for a node of that name; NULL: none. operand: of one of its weights, which rules for NODE.OPERAND are
  * for, too; NULL: of none. */
-const PrecisionRule *precision_rule_of(const PrecisionRules *rules, const char *name, const char *operand);
+const PrecisionRule *precision_rule_of(Arena *arena, const PrecisionRules *rules, const char *name,
+                                       const char *operand);
 
 #endif

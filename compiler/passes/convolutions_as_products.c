@@ -30,7 +30,7 @@ bool convolution_can_be_product(Graph *graph, const Node *node) {
 
 /* Is it to have weights of fewer bits? */
 static bool is_to_be_small(Graph *graph, const Node *node) {
-  const PrecisionRule *rule = precision_rule_of(&graph->config->precision, node->name, NULL);
+  const PrecisionRule *rule = precision_rule_of(graph->arena, &graph->config->precision, node->name, NULL);
   return rule && precision_weights(rule->precision) && convolution_can_be_product(graph, node);
 }
 

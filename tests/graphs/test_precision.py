@@ -77,6 +77,14 @@ def test_a_rule_may_be_for_one_of_a_layers_two_weights(rnncc, tmp_path, given, W
     assert set(due) <= {W, R, "f32"}  # scales are in f32
 
 
+def test_a_pattern_fits_a_weight_of_a_long_name(rnncc, tmp_path):
+    model = layers()
+    model.nodes[0]["name"] = name = "/".join(["layer"] * 200)
+    done = rnncc("inspect", model.write(tmp_path), "--precision=layer*r.R=bf16")
+    assert done.returncode == 0 and len(name) > 1024, done.stderr
+    assert "is computed by" not in done.stderr and "bf16" in done.stdout
+
+
 @pytest.mark.parametrize("given, rule", [("n0=int8-dynamic,n0.R=f16", "n0.R=f16"), ("n0=f16,n0.R=int8-dynamic", "n0.R=int8-dynamic")])
 def test_products_of_integers_are_of_both_weights(rnncc, tmp_path, given, rule):
     due, told = of_integers(rnncc, tmp_path, layers(), f"--precision={given}")

@@ -21,10 +21,10 @@ static bool is_recurrent(const Node *node) {
  * are for recurrent layers alone, and for both of their weights. */
 static const PrecisionRule *rule_for(Graph *graph, const Node *node, int input) {
   const PrecisionRules *rules = &graph->config->precision;
-  const PrecisionRule *rule = precision_rule_of(rules, node->name, NULL);
+  const PrecisionRule *rule = precision_rule_of(graph->arena, rules, node->name, NULL);
   bool dynamic = rule && rule->precision == PRECISION_int8_dynamic;
   if (is_recurrent(node)) {
-    if (!dynamic) rule = precision_rule_of(rules, node->name, input == INPUT_W ? "W" : "R");
+    if (!dynamic) rule = precision_rule_of(graph->arena, rules, node->name, input == INPUT_W ? "W" : "R");
     return rule && !dynamic && rule->precision == PRECISION_int8_dynamic ? NULL : rule;
   }
   return rule && !dynamic && (has_weights(node) || convolution_can_be_product(graph, node)) ? rule : NULL;
