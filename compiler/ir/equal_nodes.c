@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ir/bodies.h"
+#include "ir/narrow.h"
 #include "ir/op.h"
 
 /* ---- values ---- */
@@ -21,7 +22,7 @@ bool equal_values(Node *const *first, const Value *a, const Value *b) {
   if (!a || !b) return false;
   if (a->producer && b->producer)
     return a->producer_output == b->producer_output && first[a->producer->id] == first[b->producer->id];
-  return value_is_constant(a) && value_is_constant(b) && a->narrow == b->narrow && equal_constants(a, b);
+  return value_is_constant(a) && value_is_constant(b) && narrow_alike(a->narrow, b->narrow) && equal_constants(a, b);
 }
 
 /* ---- nodes ---- */

@@ -17,6 +17,14 @@ static int64_t scale_place(const NarrowWeights *narrow, int64_t i) {
   return channel * narrow->groups + (narrow->group ? along / narrow->group : 0);
 }
 
+bool narrow_alike(const NarrowWeights *a, const NarrowWeights *b) {
+  if (a == b) return true;
+  if (!a || !b || a->dtype != b->dtype) return false;
+  if (!narrow_is_scaled(a)) return true;
+  if (a->inner != b->inner || a->count != b->count || a->group != b->group || a->groups != b->groups) return false;
+  return !memcmp(a->scales, b->scales, (size_t)(a->count * a->groups) * sizeof *a->scales);
+}
+
 const NarrowWeights *narrow_columns(const Value *value, int64_t depth, int64_t depth_stride) {
   const NarrowWeights *narrow = value->narrow;
   if (!narrow || !narrow_is_scaled(narrow) || narrow->count == 1) return narrow;

@@ -21,6 +21,9 @@ static inline bool narrow_is_scaled(const NarrowWeights *narrow) {
   return narrow->dtype == RNNCC_I8 || narrow->dtype == RNNCC_I4;
 }
 
+/* Are all numbers kept alike, if they are equal? NULL: of constants that are not kept narrow. */
+bool narrow_alike(const NarrowWeights *a, const NarrowWeights *b);
+
 /* Of a matrix, a row of whose columns is so many elements before the next: its weights of fewer bits, if each column is
  * of one channel. Else NULL. */
 const NarrowWeights *narrow_columns(const Value *value, int64_t depth, int64_t depth_stride);

@@ -62,17 +62,18 @@ def results(compile, path, feeds, *options):
         return context.run(feeds)
 
 
-def assert_as_alone(compile, rnncc, tmp_path, build, feeds, op, bound=0):
+def assert_as_alone(compile, rnncc, tmp_path, build, feeds, op, bound=0, options=()):
     """build(layers, values) adds the layers of these inputs; they are one in the module of all."""
     both = build(Layers(**feeds["layers"]), feeds["values"])
     (tmp_path / "both").mkdir()
     path = both.write(tmp_path / "both")
-    assert count(dump(rnncc, path), op) == 1
-    got = results(compile, path, feeds["values"])
+    assert count(dump(rnncc, path, *options), op) == 1
+    got = results(compile, path, feeds["values"], *options)
     for name in ("a", "b"):
         one = {key: value for key, value in feeds["values"].items() if key.startswith(name)}
         (tmp_path / name).mkdir()
-        for output, due in results(compile, build(Layers(**feeds["layers"]), one).write(tmp_path / name), one).items():
+        alone = build(Layers(**feeds["layers"]), one).write(tmp_path / name)
+        for output, due in results(compile, alone, one, *options).items():
             numpy.testing.assert_allclose(got[output], due, rtol=0, atol=bound, err_msg=output)
 
 
@@ -117,6 +118,21 @@ def encoders(layers, feeds, symbolic=()):
 def test_layers_of_equal_weights_run_as_one_batch(compile, rnncc, tmp_path, name):
     feeds = {"layers": CASES[name], "values": values(Layers(**CASES[name]), {"a": 2, "b": 3})}
     assert_as_alone(compile, rnncc, tmp_path, encoders, feeds, CASES[name].get("op", "GRU"))
+
+
+@pytest.mark.parametrize("precision", ["bf16", "int8:32", "f16,*.R=int8"])
+def test_weights_of_fewer_bits_are_joined(compile, rnncc, tmp_path, precision):
+    feeds = {"layers": {}, "values": values(Layers(), {"a": 2, "b": 3})}
+    assert_as_alone(compile, rnncc, tmp_path, encoders, feeds, "GRU", options=[f"--precision={precision}"])
+
+
+def test_weights_of_other_types_stay_apart(rnncc, tmp_path):
+    """Numbers that have 8 bits are the same in bf16 and in f16, but not kept so."""
+    layers = Layers()
+    layers.arrays = [numpy.round(array * 8) / 8 for array in layers.arrays]
+    both(layers, layers.input("a", 5, 2), layers.input("b", 5, 2))
+    layers.model.output("ya", "yb")
+    assert count(dump(rnncc, layers.model.write(tmp_path), "--precision=bf16,n0=f16"), "GRU") == 2
 
 
 def test_a_single_sample_is_joined(compile, rnncc, tmp_path):
