@@ -116,17 +116,24 @@ static void print_calls(const Program *program) {
   printf("%-4s %-20s %-18s %-32s %12.4f %12.4f\n", "", "", "", "total, at the dims' opt", flops * 1e-6, bytes * 1e-6);
 }
 
-static void print_memory(Arena *arena, const MemoryPlan *plan) {
+static void print_intervals(Arena *arena, const Interval *intervals, int n) {
   printf("\n%-6s %12s %12s %6s %6s  %-6s %s\n", "value", "offset", "bytes", "first", "last", "over", "name");
-  for (int i = 0; i < plan->n_intervals; i++) {
-    const Interval *interval = &plan->intervals[i];
+  for (int i = 0; i < n; i++) {
+    const Interval *interval = &intervals[i];
     printf("t%-5d %12lld %12lld %6d %6d  %-6s %s\n", interval->value->id, (long long)interval->value->offset,
            (long long)interval->bytes, interval->first, interval->last,
            interval->over ? arena_format(arena, "t%d", interval->over->id) : "",
            printable(arena, interval->value->name));
   }
+}
+
+static void print_memory(Arena *arena, const MemoryPlan *plan) {
+  print_intervals(arena, plan->intervals, plan->n_intervals);
   printf("arena %lld bytes, largest live set %lld bytes: %.3f times\n", (long long)plan->arena_bytes,
          (long long)plan->lower_bound, plan->lower_bound ? (double)plan->arena_bytes / (double)plan->lower_bound : 1.0);
+  if (!plan->n_in_gradients) return;
+  printf("\nin the gradients' memory, until these are written:");
+  print_intervals(arena, plan->in_gradients, plan->n_in_gradients);
 }
 
 static void write_text(const Program *program, const char *path, Text text) {

@@ -12,6 +12,7 @@
 #include "ir/op.h"
 #include "machine/targets.h"
 #include "page_parts.h"
+#include "program/plan_memory.h"
 #include "program/predict.h"
 
 /* ---- text ---- */
@@ -173,8 +174,8 @@ Text inspect_page(const Program *program) {
   add_remarks(&out, program->graph);
   text_add(&out,
            "<h2>Memory plan</h2>\n<p>Tensors in the working memory of a context, at the largest extents, over the "
-           "steps in which they are needed.</p>\n<div class=\"chart\" id=\"memory\"></div>\n%s",
-           page_parts[2]);
+           "steps in which they are needed%s.</p>\n<div class=\"chart\" id=\"memory\"></div>\n%s",
+           program->plan->n_in_gradients ? "; but not those in the gradients' memory" : "", page_parts[2]);
   add_data(&out, program, &prediction);
   text_add(&out, "%s", page_parts[3]);
   return out;

@@ -45,15 +45,26 @@ static const char *const storages[] = {
     [STORAGE_ARENA] = "arena",       [STORAGE_WEIGHTS] = "weights",      [STORAGE_PARAMETER] = "parameter",
     [STORAGE_GRADIENT] = "gradient", [STORAGE_BLOCK] = "mutable weights"};
 
+static const Interval *find_interval(const Interval *intervals, int n, const Value *root) {
+  for (int i = 0; i < n; i++)
+    if (intervals[i].value == root) return &intervals[i];
+  return NULL;
+}
+
+/* NULL: a value that the plan did not place. */
+static const Interval *interval_of(const MemoryPlan *plan, const Value *root) {
+  bool in_gradients = root->storage == STORAGE_GRADIENT;
+  return in_gradients ? find_interval(plan->in_gradients, plan->n_in_gradients, root)
+                      : find_interval(plan->intervals, plan->n_intervals, root);
+}
+
 static void add_place(Text *out, const Program *program, const Value *root) {
+  const Interval *interval = interval_of(program->plan, root);
   add_text(out, "where", storages[root->storage]);
-  if (root->storage != STORAGE_ARENA) {
+  if (!interval) {
     add_number(out, "bytes", value_max_bytes(root));
     return;
   }
-  const Interval *interval = &program->plan->intervals[root->id];
-  for (int i = 0; i < program->plan->n_intervals; i++)
-    if (program->plan->intervals[i].value == root) interval = &program->plan->intervals[i];
   add_number(out, "bytes", interval->bytes);
   add_number(out, "at", root->offset);
   add_number(out, "first", interval->first);

@@ -99,8 +99,9 @@ static bool *place_spans(const Program *program, const Rooms *rooms, MemoryPlan 
   return there;
 }
 
-static void take_out(MemoryPlan *plan, const bool *there, int *numbers) {
-  int intervals = 0, spans = 0;
+static void take_out(Arena *arena, MemoryPlan *plan, const bool *there) {
+  int intervals = 0, spans = 0, *numbers = ARENA_ARRAY(arena, int, plan->n_spans);
+  plan->in_gradients = ARENA_ARRAY(arena, Interval, plan->n_intervals);
   for (int i = 0; i < plan->n_intervals; i++) {
     Interval interval = plan->intervals[i];
     if (!there[interval.span]) {
@@ -109,6 +110,7 @@ static void take_out(MemoryPlan *plan, const bool *there, int *numbers) {
     }
     interval.value->storage = STORAGE_GRADIENT;
     interval.value->offset = plan->spans[interval.span].offset;
+    plan->in_gradients[plan->n_in_gradients++] = interval;
   }
   for (int i = 0; i < plan->n_spans; i++) {
     numbers[i] = spans;
@@ -121,6 +123,5 @@ static void take_out(MemoryPlan *plan, const bool *there, int *numbers) {
 
 void use_gradient_room(Program *program, const Liveness *live, MemoryPlan *plan) {
   const Rooms rooms = find_rooms(program, live);
-  if (rooms.n)
-    take_out(plan, place_spans(program, &rooms, plan), ARENA_ARRAY(program->graph->arena, int, plan->n_spans));
+  if (rooms.n) take_out(program->graph->arena, plan, place_spans(program, &rooms, plan));
 }

@@ -6,8 +6,8 @@
 #include "program/liveness.h"
 #include "program/plan_memory.h"
 
-/* Has spans that end before a gradient is written in its memory: sets their values' places, and takes them, and their
- * intervals, out of the plan. For a plan with spans and without offsets. */
+/* Has spans that end before a gradient is written in its memory: sets their values' places, takes them out of the
+ * plan's spans, and moves their intervals to in_gradients. For a plan with spans and without offsets. */
 void use_gradient_room(Program *program, const Liveness *live, MemoryPlan *plan);
 
 #endif

@@ -7,6 +7,7 @@ import numpy
 import pytest
 
 from support.model_builder import Model
+from support.report_page import Page
 from support.some_networks import NETWORKS, SOME_NETWORKS
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -80,6 +81,31 @@ def test_bars_stand_at_their_offsets_and_share_no_place(rnncc, tmp_path):
         beside = (boxes[:, 0] < right[i] - rounding) & (right > boxes[i, 0] + rounding)
         above = (boxes[:, 1] < bottom[i] - rounding) & (bottom > boxes[i, 1] + rounding)
         assert (beside & above).sum() == 1, boxes[i]
+
+
+def trained(layers, size):
+    """Dense layers, whose results are needed until their weights' gradients are there."""
+    model = Model()
+    value = model.input("x", "f32", [16, size])
+    for k in range(layers):
+        weights = model.constant(numpy.full((size, size), 0.01 * (k + 1), numpy.float32), f"w{k}")
+        value = model.node("Tanh", [model.node("MatMul", [value, weights])], [f"y{k}"])
+    model.output(model.node("ReduceSum", [value], ["loss"], keepdims=0))
+    return model
+
+
+def test_what_is_in_the_gradients_memory_is_listed_alone(rnncc, tmp_path):
+    layers, size = 4, 64
+    text = inspected(rnncc, trained(layers, size).write(tmp_path), "--train", "--memory", f"--html={tmp_path / 'plan.html'}")
+    of_arena, of_gradients = text.split("in the gradients' memory, until these are written:")
+    rows = [{key: int(row[key]) for key in ("offset", "bytes", "first", "last")} for row in ROW.finditer(of_gradients)]
+    assert rows and all(row["offset"] + row["bytes"] <= layers * size * size * 4 for row in rows)
+    assert len(of_gradients.splitlines()) == len(rows) + 2
+    values = Page(tmp_path / "plan.html").data()["model"]["values"]
+    placed = [{"offset": v["at"], **{key: v[key] for key in ("bytes", "first", "last")}}
+              for v in values if v["where"] == "gradient" and "at" in v]
+    assert placed == rows
+    assert len(ROW.findall(of_arena)) == sum(v["where"] == "arena" for v in values)
 
 
 def test_memory_is_for_inspecting(rnncc, tmp_path):

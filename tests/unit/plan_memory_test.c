@@ -325,6 +325,9 @@ static void what_ends_before_a_gradient_is_written_is_in_its_memory(void **state
   assert_int_equal(large->storage, STORAGE_ARENA);
   assert_int_equal(across->storage, STORAGE_ARENA);
   assert_int_equal(program->plan->n_intervals, 3);
+  assert_int_equal(program->plan->n_in_gradients, 2);
+  assert_ptr_equal(program->plan->in_gradients[0].value, both);
+  assert_ptr_equal(program->plan->in_gradients[1].value, second);
   assert_int_equal(program->arena_bytes, 320);
   arena_free(arena);
 }
