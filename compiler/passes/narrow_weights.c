@@ -20,19 +20,15 @@ bool has_weights(const Node *node) {
 
 /* ---- tables ---- */
 
-static bool is_view(const Node *node) {
-  return is_op(node, OP_Reshape) || is_op(node, OP_Squeeze) || is_op(node, OP_Unsqueeze) || is_op(node, OP_Flatten) ||
-         is_op(node, OP_Identity);
-}
-
 /* Does the node leave rows of the last axis, of that length, whole? */
 static bool keeps_rows(const Node *node, int64_t depth) {
-  if (!is_view(node) && !is_op(node, OP_Transpose)) return false;
+  bool view = op_is_view(node->op);
+  if (!view && !is_op(node, OP_Transpose)) return false;
   const Value *y = node->outputs[0];
   const Attribute *perm = node_attribute(node, ATTR_perm);
   int last = y->rank - 1;
   if (y->rank < 1 || !dim_is_const(y->shape[last]) || dim_value(y->shape[last]) != depth) return false;
-  return is_view(node) || (perm && normal_axis(perm->ints[last], y->rank) == last);
+  return view || (perm && normal_axis(perm->ints[last], y->rank) == last);
 }
 
 /* The constant [n][depth] whose rows x has in its last axis; NULL: there is none. */
