@@ -48,14 +48,9 @@ static bool can_follow(const Node *node, const PrecisionRule *rule) {
 }
 
 static void choose(Graph *graph, Node *node) {
-  const PrecisionRule *before = NULL;
-  bool follows = false;
   for (int input = INPUT_W; input <= last_weights(node); input++) {
     const PrecisionRule *rule = rule_for(graph, node, input);
-    if (!rule) continue;
-    if (rule != before) follows = can_follow(node, rule); /* a rule of both weights is told once */
-    before = rule;
-    if (!follows) continue;
+    if (!rule || !can_follow(node, rule)) continue;
     DType dtype = precision_weights(rule->precision);
     if (is_recurrent(node))
       set_attribute(graph, node,
