@@ -92,9 +92,11 @@ def case_row(name, target, found):
 
 # Causes of faults that no order of instructions, or no tile, would mend.
 CAUSES = """\
-* SSE, of which Sandy Bridge and Zen 3 take up to 1.25 of the bound: tiles are in registers, but multiplications, additions,
-  shuffles and copies share three or four pipes, which are all full. The bound knows each pipe by itself.
-* Eight sums, and depthwise rows of 7 pixels: two additions a cycle of 4 cycles each need eight sums, Haswell's of 5 need ten.
+* SSE, of which Sandy Bridge and Zen 3 take up to 1.25 of the bound: tiles are in registers. An element is spread over a
+  vector by a shuffle, on a pipe that multiplies or adds, too. The bound supposes that each instruction takes the pipe
+  that the others need least; a core, and llvm-mca, takes one that is idle.
+* Eight sums, and depthwise rows of 7 pixels: two additions a cycle of 4 cycles each need eight sums, Haswell's of 5 need
+  ten. Neoverse V1 has four, which need sixteen: rows of 14 pixels have fewer.
 * SSD's maps of four pixels and of one have even fewer. They are 0.02% of its work.
 * Apple M1: a turn ends with addresses that only every third one computes, and Cyclone's window is too short to hide them.
 * Softmax has no tile. Of SSE its exponential looks like a product.
