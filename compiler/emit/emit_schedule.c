@@ -60,12 +60,13 @@ static bool is_found(const Call *call, const Dim *dim) {
   return false;
 }
 
-/* An extent that the call itself finds is its optimum: no worker may read it before the next barrier. */
+/* A sum of doubles: of integers it could be too large for an int. An extent that the call itself finds is its optimum:
+ * no worker may read it before the next barrier. */
 static void emit_cost(Text *out, const Call *call, const Cost *cost) {
   if (!cost->count) text_add(out, "0");
   for (int i = 0; i < cost->count; i++) {
     const CostTerm *term = &cost->terms[i];
-    text_add(out, "%s%.17g", i ? " + " : "", term->each);
+    text_add(out, "%s%.17g", i ? " + " : "(double)", term->each);
     for (int k = 0; k < term->n; k++) {
       text_add(out, " * (double)");
       if (is_found(call, term->extents[k]))

@@ -47,6 +47,15 @@ def test_a_product_is_counted_at_the_extents_that_ran(compile, tmp_path, T, thre
     assert rows == {"n0": (3 * 2 * T * I * H, 3 * 4 * (T * I + I * H + T * H))}
 
 
+def test_bytes_that_no_int_holds_are_added_up(rnncc, tmp_path):
+    """Each of two tensors has a quarter of 2^32."""
+    model = Model()
+    model.output(model.node("Neg", [model.input("x", "f32", [2**28])]))
+    done = rnncc(model.write(tmp_path), "--emit=c", "-o", tmp_path / "c")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "((double)1073741824 + 1073741824)" in (tmp_path / "c" / "network.c").read_text()
+
+
 @pytest.mark.parametrize("N, W", [(1, 9), (2, 30)])
 def test_a_convolution_counts_its_whole_window(compile, tmp_path, N, W):
     model = Model()
