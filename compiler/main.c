@@ -15,7 +15,6 @@
 #include "support/interrupt.h"
 
 static void compile(Compilation *c) {
-  file_is_output(output_path(c->options, c->arena));
   switch (c->options->emit) {
   case EMIT_GRAPH:
     run_steps(c, STEP_load);
@@ -73,11 +72,6 @@ static void tune_models(Compilation *c) {
   tune_networks(c);
 }
 
-static void quantise_network(Compilation *c) {
-  file_is_output(output_path(c->options, c->arena));
-  quantise_model(c);
-}
-
 static void manage_schedules(const Options *options, Arena *arena) {
   switch (options->schedule_verb) {
   case SCHEDULES_MERGE:
@@ -105,6 +99,7 @@ int main(int argc, char **argv) {
   Arena *arena = arena_new();
   Options options = parse_options(arena, argc, argv);
   interrupt_catch();
+  outputs_are_known(&options, arena);
   switch (options.verb) {
   case VERB_COMPILE:
   case VERB_BUNDLE:
@@ -117,7 +112,7 @@ int main(int argc, char **argv) {
     tune_models(compilation_new(&options, arena));
     break;
   case VERB_QUANTIZE:
-    quantise_network(compilation_new(&options, arena));
+    quantise_model(compilation_new(&options, arena));
     break;
   case VERB_SCHEDULES:
     manage_schedules(&options, arena);

@@ -42,6 +42,19 @@ const char *output_path(const Options *options, Arena *arena) {
   return file_with_suffix(arena, model, suffixes[options->emit]);
 }
 
+void outputs_are_known(const Options *options, Arena *arena) {
+  bool compiles = options->verb == VERB_COMPILE || options->verb == VERB_BUNDLE;
+  bool quantises = options->verb == VERB_QUANTIZE;
+  const char *others[] = {options->depfile, options->html, options->memory_picture, options->quantise.plot};
+  if (compiles || quantises) {
+    const char *path = output_path(options, arena);
+    file_is_output(path);
+    if (quantises || options->emit == EMIT_GRAPH) file_is_output(file_with_suffix(arena, path, ".safetensors"));
+  }
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    if (others[i]) file_is_output(others[i]);
+}
+
 const char *output_folder(const Options *options, Arena *arena) {
   return options->emit == EMIT_C ? output_path(options, arena) : temporary_directory(arena);
 }

@@ -32,39 +32,57 @@ static const char *kind_of(mode_t mode) {
                           : "a block device";
 }
 
-/* Read by calls and not mapped: a map of a file that shrinks raises SIGBUS. */
-static bool read_all(int file, uint8_t *data, size_t size) {
-  while (size > 0) {
-    ssize_t got = read(file, data, size < SSIZE_MAX ? size : SSIZE_MAX);
+/* Read by calls and not mapped: a map of a file that shrinks raises SIGBUS. How many bytes there are, of `size` at
+ * most; -1, with errno: they cannot be read. */
+static ssize_t read_all(int file, uint8_t *data, size_t size) {
+  size_t done = 0;
+  while (done < size) {
+    ssize_t got = read(file, data + done, size - done);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) {
-      if (got == 0) errno = 0;
-      return false;
-    }
-    data += got, size -= (size_t)got;
+    if (got < 0) return -1;
+    if (got == 0) break;
+    done += (size_t)got;
   }
-  return true;
+  return (ssize_t)done;
 }
 
-/* The output that there is already; a file has no inode 0. */
-static struct {
+/* ---- outputs ---- */
+
+enum { MAX_OUTPUTS = 8 };
+
+typedef struct Output {
+  const char *path;
   dev_t device;
-  ino_t inode;
-} output;
+  ino_t inode; /* 0: there is no such file yet */
+} Output;
+
+static Output outputs[MAX_OUTPUTS];
+static int n_outputs;
+
+static bool is_file(const Output *output, dev_t device, ino_t inode) {
+  return inode && output->inode == inode && output->device == device;
+}
 
 void file_is_output(const char *path) {
   struct stat status;
-  output.inode = 0;
-  if (stat(path, &status) != 0 || !S_ISREG(status.st_mode)) return;
-  output.device = status.st_dev;
-  output.inode = status.st_ino;
+  Output it = {.path = path};
+  if (stat(path, &status) == 0 && S_ISREG(status.st_mode)) it.device = status.st_dev, it.inode = status.st_ino;
+  for (int i = 0; i < n_outputs; i++)
+    if (!strcmp(outputs[i].path, path) || is_file(&outputs[i], it.device, it.inode))
+      fatal_at(LOCATION_FILE(path), EXIT_INVALID, "two outputs would be written to this file; expected one for each");
+  if (n_outputs == MAX_OUTPUTS) bug("more than %d outputs", MAX_OUTPUTS);
+  outputs[n_outputs++] = it;
 }
 
 static void check_is_not_output(const char *path, Location where, const struct stat *status) {
-  if (status->st_ino == output.inode && status->st_dev == output.device)
-    fatal_at(where, EXIT_INVALID, "\"%s\" is read, and the output would replace it; expected another path after -o",
-             path);
+  for (int i = 0; i < n_outputs; i++)
+    if (is_file(&outputs[i], status->st_dev, status->st_ino))
+      fatal_at(where, EXIT_INVALID,
+               "\"%s\" is read, and the output would replace it; expected another path than \"%s\" for that", path,
+               outputs[i].path);
 }
+
+/* ---- reading ---- */
 
 static int open_regular(const char *path, Location where, struct stat *status) {
   /* Looked at before it is opened: opening a device may have effects. O_NONBLOCK: a pipe put there since cannot hang
@@ -80,25 +98,39 @@ static int open_regular(const char *path, Location where, struct stat *status) {
   fatal_at(where, EXIT_INVALID, "\"%s\" is %s; a regular file is needed", path, kind_of(status->st_mode));
 }
 
-FileBytes file_read(Arena *arena, const char *path, size_t limit, Location where) {
+/* As many bytes as the file is said to have, or fewer if it is shorter now; *beyond: whether there are more. */
+static FileBytes read_file(Arena *arena, const char *path, size_t limit, Location where, size_t *said, bool *beyond) {
   struct stat status;
   int file = open_regular(path, where, &status);
   check_is_not_output(path, where, &status);
-  size_t size = (size_t)status.st_size;
-  if (size > limit) {
+  *said = (size_t)status.st_size;
+  if (*said > limit) {
     close(file);
-    fatal_at(where, EXIT_LIMIT, "\"%s\" has %zu bytes; at most %zu are read", path, size, limit);
+    fatal_at(where, EXIT_LIMIT, "\"%s\" has %zu bytes; at most %zu are read", path, *said, limit);
   }
-  uint8_t *data = arena_alloc(arena, size + 1), beyond;
-  bool whole = read_all(file, data, size);
+  uint8_t *data = arena_alloc(arena, *said + 1), next;
+  ssize_t got = read_all(file, data, *said);
   int error = errno;
-  ssize_t more = whole ? read(file, &beyond, 1) : 0;
+  *beyond = got >= 0 && read(file, &next, 1) != 0;
   close(file);
-  if (!whole && error) fatal_at(where, EXIT_ENVIRONMENT, "cannot read \"%s\": %s", path, strerror(error));
-  if (!whole || more != 0)
+  if (got < 0) fatal_at(where, EXIT_ENVIRONMENT, "cannot read \"%s\": %s", path, strerror(error));
+  return (FileBytes){.data = data, .size = (size_t)got};
+}
+
+FileBytes file_read(Arena *arena, const char *path, size_t limit, Location where) {
+  size_t said;
+  bool beyond;
+  FileBytes bytes = read_file(arena, path, limit, where, &said, &beyond);
+  if (bytes.size < said || beyond)
     fatal_at(where, EXIT_ENVIRONMENT, "\"%s\" is not the %zu bytes it was said to have: it changed while being read",
-             path, size);
-  return (FileBytes){.data = data, .size = size};
+             path, said);
+  return bytes;
+}
+
+FileBytes file_read_beside_writers(Arena *arena, const char *path, size_t limit, Location where) {
+  size_t said;
+  bool beyond;
+  return read_file(arena, path, limit, where, &said, &beyond);
 }
 
 static bool has_parent_part(const char *name) {

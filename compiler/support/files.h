@@ -22,11 +22,15 @@ typedef struct FileBytes {
 /* fatal_at(where) if it is absent, no regular file, over `limit` bytes, or changes size while it is read. */
 FileBytes file_read(Arena *arena, const char *path, size_t limit, Location where);
 
-/* The same for `name` in the folder of `base`, a name that is not to be trusted: no absolute path, no `..`, nothing
+/* The same of a file to which others append while it is read: what it has of the bytes that it is said to have. */
+FileBytes file_read_beside_writers(Arena *arena, const char *path, size_t limit, Location where);
+
+/* file_read() for `name` in the folder of `base`, a name that is not to be trusted: no absolute path, no `..`, nothing
  * that a symbolic link leads out of that folder. A hard link is a file like any other. */
 FileBytes file_read_beside(Arena *arena, const char *base, const char *name, size_t limit, Location where);
 
-/* From now on reading this file is an error: the output would replace it. */
+/* From now on reading this file is an error: the output would replace it. So is another output of that path, which must
+ * stay. */
 void file_is_output(const char *path);
 
 /* `suffix` in place of what follows the last dot of the path's last part: "a/m.json" -> "a/m.safetensors". */

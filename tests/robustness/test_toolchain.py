@@ -206,8 +206,10 @@ def test_of_a_clang_that_says_100_mb_the_begin_is_quoted(attempt, tmp_path):
     assert "failed with status 1" in message and "a line that clang says" in message and len(message) < 1 << 18
 
 
-def test_an_interrupt_leaves_nothing_behind(rnncc, root, tmp_path):
-    clang = script(tmp_path / "clang", f"touch {tmp_path}/started; exec sleep 100\n")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupt_leaves_nothing_behind(rnncc, root, tmp_path, number):
+    """Nor its clang, which has closed its output and runs on."""
+    clang = script(tmp_path / "clang", f"exec >&- 2>&-; echo $$ >>{tmp_path}/begun; touch {tmp_path}/started; exec sleep 100\n")
     folder, temporary = tmp_path / "out", tmp_path / "temporary"
     folder.mkdir(), temporary.mkdir()
     environment = {**os.environ, "RNNCC_CLANG": str(clang), "TMPDIR": str(temporary)}
@@ -216,27 +218,53 @@ def test_an_interrupt_leaves_nothing_behind(rnncc, root, tmp_path):
     while not (tmp_path / "started").exists():
         assert compiler.poll() is None
         time.sleep(0.01)
-    compiler.send_signal(signal.SIGINT)
-    assert compiler.wait(timeout=20) == -signal.SIGINT
+    compiler.send_signal(number)
+    assert compiler.wait(timeout=20) == -number
     assert os.listdir(folder) == [] and os.listdir(temporary) == []
+    begun = (tmp_path / "begun").read_text().split()
+    assert begun and not any(os.path.exists(f"/proc/{pid}") for pid in begun)
+
+
+@pytest.fixture
+def network(root, tmp_path):
+    for part in ["digits_rnn.json", "digits_rnn.safetensors"]:
+        (tmp_path / part).write_bytes((root / "models" / part).read_bytes())
+    return tmp_path / "digits_rnn.json"
+
+
+WRITING = [["--emit=so", "-o"], ["--emit=graph", "-o"], ["-o", "m.so", "--depfile"], ["inspect", "--html"], ["inspect", "--memory"],
+           ["quantize", "-o"], ["quantize", "--data=digits_rnn.json", "--plot"]]
 
 
 @pytest.mark.parametrize("name", ["digits_rnn.json", "digits_rnn.safetensors"])
-@pytest.mark.parametrize("emit", ["so", "graph"])
-def test_an_output_that_is_read_is_refused(rnncc, root, tmp_path, name, emit):
+@pytest.mark.parametrize("words", WRITING, ids=" ".join)
+def test_an_output_that_is_read_is_refused(rnncc, root, tmp_path, network, words, name):
     """The model itself, or its weights, under another name too."""
-    for part in ["digits_rnn.json", "digits_rnn.safetensors"]:
-        (tmp_path / part).write_bytes((root / "models" / part).read_bytes())
     (tmp_path / "output").hardlink_to(tmp_path / name)
-    done = rnncc(tmp_path / "digits_rnn.json", f"--emit={emit}", "-o", tmp_path / "output")
-    assert done.returncode == 2 and f'{name}" is read, and the output would replace it' in done.stderr
+    *words, option = words
+    done = rnncc(*words, network.name, *([option, "output"] if option == "-o" else [f"{option}=output"]), cwd=tmp_path)
+    assert done.returncode == 2 and f'{name}" is read, and the output would replace it; expected another path' in done.stderr
     assert (tmp_path / name).read_bytes() == (root / "models" / name).read_bytes()
 
 
-@pytest.mark.parametrize("line", ["inspect digits_rnn.json", "--emit=h -o - digits_rnn.json", "--help", "--version"])
+@pytest.mark.parametrize("words, code, said", [
+    (["--emit=graph", "-o", "digits_rnn.other"], 2, 'digits_rnn.safetensors" is read, and the output would replace it'),
+    (["--emit=graph", "-o", "other.safetensors"], 2, "two outputs would be written to this file"),
+    (["-o", "m.so", "--depfile=m.so"], 2, "m.so: error: two outputs would be written to this file"),
+    (["-o", "m.so", "--depfile=m.d"], 0, "")], ids=str)
+def test_each_output_has_a_file_of_its_own(rnncc, root, tmp_path, network, words, code, said):
+    """The weights that are written beside a model, too."""
+    done = rnncc(network.name, *words, cwd=tmp_path)
+    assert done.returncode == code and said in done.stderr, done.stderr
+    assert (tmp_path / "digits_rnn.safetensors").read_bytes() == (root / "models" / "digits_rnn.safetensors").read_bytes()
+    assert (tmp_path / "m.so").exists() == (code == 0)
+
+
+@pytest.mark.parametrize("line", ["inspect digits_rnn.json", "--emit=h -o - digits_rnn.json", "--emit=dot -o - digits_rnn.json", "--help", "--version",
+                                  "targets", "schedules show ../schedules/x86-64-v3.jsonl", "schedules check ../schedules/x86-64-v3.jsonl"])
 def test_what_does_not_fit_on_stdout_is_an_error(rnncc, root, line):
     with open("/dev/full", "w") as full:
-        done = subprocess.run([*rnncc.prefix, *line.split()], cwd=root / "models", stdout=full, stderr=subprocess.PIPE,
+        done = subprocess.run([rnncc.path, *line.split()], cwd=root / "models", stdout=full, stderr=subprocess.PIPE,
                               text=True, timeout=120)
     assert done.returncode == EXIT_ENVIRONMENT
     assert done.stderr == "stdout: error: cannot write all of the output\n"
