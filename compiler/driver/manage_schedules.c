@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kernels/conv/recorded.h"
 #include "kernels/recurrent/recorded.h"
@@ -77,7 +78,9 @@ static Entries sorted(Arena *arena, FileList files) {
 
 /* ---- merge ---- */
 
+/* The output may be one of the files, to which others append. */
 void schedules_merge(Arena *arena, FileList files, const char *output) {
+  int lock = records_lock(output);
   Entries all = sorted(arena, files);
   Text text = text_new(arena);
   const ScheduleRecord *best = NULL;
@@ -91,6 +94,7 @@ void schedules_merge(Arena *arena, FileList files, const char *output) {
   }
   if (best) text_add(&text, "%s\n", record_text(arena, best));
   file_write(arena, output, text.data, text.length);
+  if (lock >= 0) close(lock);
 }
 
 /* ---- check ---- */

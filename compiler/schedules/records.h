@@ -53,14 +53,16 @@ typedef struct ScheduleRecords {
   LateRecords *late; /* in place of the list; NULL: the list is all */
 } ScheduleRecords;
 
-/* fatal_at() if the file cannot be read. Skips lines that are not records, with one warning. */
+/* fatal_at() if the file cannot be read. Skips lines that are not records, with one warning; not of a last one without
+ * its closing brace, which someone may be writing. */
 ScheduleRecords *records_read(Arena *arena, const char *path);
 /* Appends the records of another file. */
 void records_read_more(Arena *arena, ScheduleRecords *records, const char *path);
-/* Calls `visit` for each line that is not blank, with its record, or with NULL and the reason why it is not one. */
-void records_each_line(Arena *arena, const char *path,
-                       void (*visit)(void *argument, int line, const ScheduleRecord *record, const char *wrong),
-                       void *argument);
+/* Calls `visit` for each line that is not blank, with its record, or with NULL and the reason why it is not one.
+ * Returns the number of a last line without its closing brace; 0: there is none. */
+int records_each_line(Arena *arena, const char *path,
+                      void (*visit)(void *argument, int line, const ScheduleRecord *record, const char *wrong),
+                      void *argument);
 /* Appends the record; of equal keys the later one wins. */
 void records_add(Arena *arena, ScheduleRecords *records, ScheduleRecord record);
 
@@ -84,6 +86,9 @@ const ScheduleRecord *records_use(const ScheduleRecords *records, const RecordKe
 void records_check_output(Arena *arena, const char *path);
 /* The file may be absent. fatal_at() if it cannot be written; then it is unchanged. */
 void records_append(Arena *arena, const char *path, const ScheduleRecord *record);
+/* Makes records_append() wait until this descriptor is closed: who replaces the file until then loses no record. -1:
+ * there is no such file. Where the file system has no locks nobody waits. */
+int records_lock(const char *path);
 
 /* A line of a file, without its end. */
 const char *record_text(Arena *arena, const ScheduleRecord *record);

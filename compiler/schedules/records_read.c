@@ -91,20 +91,22 @@ static void read_line(void *argument) {
   check_sum(json, line);
 }
 
-void records_each_line(Arena *arena, const char *path,
-                       void (*visit)(void *argument, int line, const ScheduleRecord *record, const char *wrong),
-                       void *argument) {
-  FileBytes bytes = file_read(arena, path, MAX_FILE, LOCATION_FILE(path));
+int records_each_line(Arena *arena, const char *path,
+                      void (*visit)(void *argument, int line, const ScheduleRecord *record, const char *wrong),
+                      void *argument) {
+  FileBytes bytes = file_read_beside_writers(arena, path, MAX_FILE, LOCATION_FILE(path));
   const char *text = (const char *)bytes.data;
-  int number = 1;
+  int number = 1, open = 0;
   for (size_t at = 0, length; at < bytes.size; number++, at += length + 1) {
     const char *end = memchr(text + at, '\n', bytes.size - at);
     length = end ? (size_t)(end - text) - at : bytes.size - at;
+    if (!end && text[bytes.size - 1] != '}') open = number;
     Line line = {.arena = arena, .file = path, .text = text + at, .length = length, .base = at};
     if (strspn(line.text, " \t\r") >= length) continue;
     const char *wrong = first_error_of(read_line, &line);
     visit(argument, number, wrong ? NULL : &line.record, wrong);
   }
+  return open;
 }
 
 /* ---- whole files ---- */
@@ -113,7 +115,7 @@ typedef struct Reading {
   Arena *arena;
   ScheduleRecords *records;
   RecordFile *file;
-  int skipped, first; /* lines; the first of them, and what is wrong with it */
+  int skipped, first, last; /* lines; the first of them, and what is wrong with it, and the last */
   const char *wrong;
 } Reading;
 
@@ -123,16 +125,20 @@ static void take_line(void *argument, int line, const ScheduleRecord *record, co
     ScheduleRecord of_file = *record;
     of_file.file = reading->file;
     records_add(reading->arena, reading->records, of_file);
-  } else if (reading->skipped++ == 0) {
+    return;
+  }
+  if (reading->skipped++ == 0) {
     reading->first = line;
     reading->wrong = arena_string(reading->arena, wrong);
   }
+  reading->last = line;
 }
 
 void records_read_more(Arena *arena, ScheduleRecords *records, const char *path) {
   Reading reading = {.arena = arena, .records = records, .file = ARENA_NEW(arena, RecordFile)};
   reading.file->path = path;
-  records_each_line(arena, path, take_line, &reading);
+  int open = records_each_line(arena, path, take_line, &reading);
+  if (open && reading.last == open) reading.skipped--;
   if (reading.skipped)
     warn_at(LOCATION_FILE(path), "%d %s skipped; line %d: %s", reading.skipped,
             reading.skipped == 1 ? "line is not a record and is" : "lines are not records and are", reading.first,

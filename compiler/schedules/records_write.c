@@ -117,7 +117,7 @@ void records_check_output(Arena *arena, const char *path) {
 
 /* ---- a record ---- */
 
-/* Others hold the lock only while they write a record. A longer wait can be interrupted. */
+/* Others hold the lock while they write a record, or merge. A longer wait can be interrupted. */
 static bool lock(int file) {
   while (flock(file, LOCK_EX) != 0) {
     if (errno != EINTR) return false;
@@ -126,10 +126,35 @@ static bool lock(int file) {
   return true;
 }
 
+/* Whether the path still leads to that file, which another may have replaced. */
+static bool is_at(int file, const char *path) {
+  struct stat one, other;
+  return fstat(file, &one) == 0 && stat(path, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+int records_lock(const char *path) {
+  int file;
+  while ((file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) >= 0 && lock(file) && !is_at(file, path)) close(file);
+  return file;
+}
+
+/* -1, with errno: it cannot be. */
+static int open_to_append(const char *path) {
+  while (true) {
+    int file = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+    if (file < 0) return file;
+    bool locked = lock(file);
+    if (locked && is_at(file, path)) return file;
+    int error = errno;
+    close(file);
+    errno = error;
+    if (!locked) return -1;
+  }
+}
+
 void records_append(Arena *arena, const char *path, const ScheduleRecord *record) {
-  int file = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
-  bool good =
-      file >= 0 && lock(file) && append_line(arena, file, arena_format(arena, "%s\n", record_text(arena, record)));
+  int file = open_to_append(path);
+  bool good = file >= 0 && append_line(arena, file, arena_format(arena, "%s\n", record_text(arena, record)));
   int error = errno;
   if (file >= 0 && close(file) != 0 && good) good = false, error = errno;
   if (!good) fatal_at(LOCATION_FILE(path), EXIT_ENVIRONMENT, "cannot append a record: %s", strerror(error));

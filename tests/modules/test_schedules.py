@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """`rnncc schedules`: merging, checking and showing files of records; and which files a compilation uses."""
+import fcntl
 import json
 import os
 import re
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -75,6 +77,24 @@ def test_merging_is_stable_and_joining_files_is_merging(rnncc, recorded, tmp_pat
     joined.write_bytes(records(1).read_bytes() + records(2).read_bytes())
     merged(rnncc, joined, into=joined)
     assert joined.read_bytes() == before
+
+
+def test_what_is_appended_while_a_merge_waits_is_merged(rnncc, recorded, tmp_path):
+    """The writer holds the lock until its record is there."""
+    _, records = recorded
+    first, *others = lines_of(records(1))
+    into = write(tmp_path / "m.jsonl", [first])
+    with open(into, "a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with subprocess.Popen([rnncc.path, "schedules", "merge", into, "-o", into], stderr=subprocess.PIPE, text=True) as merge:
+            waits = re.compile(rf"-> FLOCK .*:{into.stat().st_ino} ")
+            while not waits.search(Path("/proc/locks").read_text()):
+                assert merge.poll() is None
+                time.sleep(0.01)
+            file.write("".join(json.dumps(record) + "\n" for record in others))
+            file.close()
+            assert (merge.wait(timeout=60), merge.stderr.read()) == (0, "")
+    assert {work_of(record) for record in lines_of(into)} == {work_of(record) for record in [first, *others]}
 
 
 def test_trials_are_merged_away(rnncc, recorded, tmp_path):

@@ -196,6 +196,40 @@ static void writers_at_the_same_time_lose_no_record(void **state) {
   }
 }
 
+enum { APPENDED = 100 };
+
+static _Noreturn void append_many(void) {
+  for (int i = 0; i < APPENDED; i++) append(workload_of(0, i), "s");
+  _exit(0);
+}
+
+static void read_beside_a_writer(void *unused) {
+  (void)unused;
+  int status;
+  pid_t writer = fork();
+  if (writer == 0) append_many();
+  while (waitpid(writer, &status, WNOHANG) == 0) records_read(arena, path);
+  if (status || records_read(arena, path)->count != APPENDED) stop(EXIT_MISMATCH);
+}
+
+static void a_reader_beside_a_writer_sees_records_alone(void **state) {
+  (void)state;
+  Outcome outcome = outcome_of(read_beside_a_writer, NULL);
+  assert_int_equal(outcome.code, EXIT_OK);
+  assert_string_equal(outcome.messages, "");
+}
+
+static void a_line_that_someone_may_be_writing_is_not_told(void **state) {
+  (void)state;
+  append("a", "s");
+  append_text("{\"format\":\"rnncc-sched");
+  Outcome outcome = outcome_of(read_all, NULL);
+  assert_string_equal(outcome.messages, "1 records\n");
+  append_text("ule\n");
+  outcome = outcome_of(read_all, NULL);
+  expect_outcome(&outcome, 0, "1 line is not a record and is skipped; line 2:", "1 records");
+}
+
 /* A line of /proc/locks with an arrow is of one that waits; of this file, by its inode. */
 static bool someone_waits_for(ino_t inode) {
   char line[256], ending[32];
@@ -229,6 +263,30 @@ static void a_writer_waits_for_the_lock(void **state) {
   assert_int_equal(status, 0);
   assert_int_equal(before.st_size, 0);
   assert_int_equal(records_read(arena, path)->count, 1);
+}
+
+/* As `rnncc schedules merge` replaces it. */
+static void a_writer_that_waited_appends_to_the_file_that_is_there_now(void **state) {
+  (void)state;
+  char *merged = arena_format(arena, "%s.merged", path);
+  int held = records_lock(path), status;
+  struct stat before;
+  assert_int_equal(fstat(held, &before), 0);
+  fflush(NULL);
+  pid_t writer = fork();
+  if (writer == 0) {
+    close(held);
+    append("a", "s");
+    _exit(0);
+  }
+  while (!someone_waits_for(before.st_ino)) usleep(1000);
+  ScheduleRecord record = record_of("b", "s");
+  records_append(arena, merged, &record);
+  assert_int_equal(rename(merged, path), 0);
+  assert_int_equal(close(held), 0);
+  assert_int_equal(waitpid(writer, &status, 0), writer);
+  assert_int_equal(status, 0);
+  assert_int_equal(records_read(arena, path)->count, 2);
 }
 
 /* As on a full disk: half of the line fits. */
@@ -352,7 +410,11 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_file_that_is_not_there_is_an_error, setup_file, teardown_file),
       cmocka_unit_test_setup_teardown(a_flipped_bit_costs_at_most_the_lines_it_touches, setup_file, teardown_file),
       cmocka_unit_test_setup_teardown(writers_at_the_same_time_lose_no_record, setup_file, teardown_file),
+      cmocka_unit_test_setup_teardown(a_reader_beside_a_writer_sees_records_alone, setup_file, teardown_file),
+      cmocka_unit_test_setup_teardown(a_line_that_someone_may_be_writing_is_not_told, setup_file, teardown_file),
       cmocka_unit_test_setup_teardown(a_writer_waits_for_the_lock, setup_file, teardown_file),
+      cmocka_unit_test_setup_teardown(a_writer_that_waited_appends_to_the_file_that_is_there_now, setup_file,
+                                      teardown_file),
       cmocka_unit_test_setup_teardown(a_record_that_does_not_fit_leaves_the_file_as_it_was, setup_file, teardown_file),
       cmocka_unit_test_setup_teardown(a_changed_line_is_not_a_record, setup_file, teardown_file),
       cmocka_unit_test_setup_teardown(trials_are_not_found_as_the_best, setup_file, teardown_file),
