@@ -247,7 +247,15 @@ static void pair_states(const ModelSettings *settings, Graph *graph) {
 static void tell_unused_dim(const Graph *graph, const char *name) {
   int count = dim_symbol_count(graph->dims);
   const char **names = ARENA_ARRAY(graph->arena, const char *, count);
-  for (int i = 0; i < count; i++) names[i] = dim_symbol_at(graph->dims, i)->name;
+  bool there = false;
+  for (int i = 0; i < count; i++) {
+    names[i] = dim_symbol_at(graph->dims, i)->name;
+    there |= !strcmp(names[i], name);
+  }
+  if (there) {
+    error_at(LOCATION_FILE(graph->file), EXIT_INVALID, "--dim: expected \"%.80s\" once, found it twice", name);
+    return;
+  }
   error_at(LOCATION_FILE(graph->file), EXIT_INVALID, "--dim: the model has no named dim \"%.80s\"; it has %s", name,
            nearest_names(graph->arena, name, names, count));
 }

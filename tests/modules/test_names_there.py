@@ -44,6 +44,11 @@ def test_rnncc_lists_them(rnncc, model, option, message):
     assert (done.returncode, done.stdout) == (2, "") and f"error: {message}" in done.stderr, done.stderr
 
 
+def test_a_dim_that_is_bounded_twice_is_told_so(rnncc, model):
+    done = rnncc("inspect", model, "--dim=T=3", "--dim=T=4")
+    assert done.returncode == 2 and 'error: --dim: expected "T" once, found it twice' in done.stderr
+
+
 @pytest.mark.parametrize("option, start, more", [
     ("--freeze=past.17.x=1", ['"past.17"', '"past.1"'], " and 24 more\n"),
     ("--state=past.3=presnt.35", ['"present.35"', '"present.3"'], " and 24 more\n"),
