@@ -23,6 +23,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "rnncc.h"
 
@@ -47,6 +48,12 @@ static inline void *rnncc_open_file(const char *path) {
   if (strchr(path, '/')) return dlopen(path, RTLD_NOW | RTLD_LOCAL);
   snprintf(local, sizeof local, "./%s", path);
   return dlopen(local, RTLD_NOW | RTLD_LOCAL);
+}
+
+/* Is there something else than a file? Of a pipe reading and dlopen would wait for a writer. */
+static inline int rnncc_is_no_file(const char *path) {
+  struct stat status;
+  return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
 }
 
 /* How many bytes a file of this machine's form has at least, by its own header; 0: dlopen knows better. */
@@ -131,9 +138,14 @@ static inline rnncc_status rnncc_load(const char *path, rnncc_library *library, 
   void *symbol;
   unsigned long long due;
   long bytes;
-  unsigned machine = rnncc_other_machine(path);
+  unsigned machine;
   library->api = NULL;
   library->handle = NULL;
+  if (rnncc_is_no_file(path)) {
+    snprintf(error, error_bytes, "%s: expected a file, found a folder, a pipe or a device", path);
+    return RNNCC_ERROR_ARGUMENT;
+  }
+  machine = rnncc_other_machine(path);
   if (machine != EM_NONE) {
     snprintf(error, error_bytes, "%s: expected a module for %s, found one for %s", path,
              rnncc_machine_name(rnncc_machine_here()), rnncc_machine_name(machine));

@@ -42,12 +42,31 @@ def changed(at, value):
     (changed(18, b"\xf3\x00" if os.uname().machine != "riscv64" else b"\xb7\x00"), "expected a module for "),
     (changed(5, b"\x02"), ", big-endian"),
     (changed(54, b"\x00\x00"), "m.so"),
-], ids=["none", "folder", "empty", "text", "cut", "header alone", "machine", "architecture", "byte order", "no segments"])
+    (changed(54, b"\x01\x00"), "m.so"),
+    (changed(32, b"\xff" * 8), "m.so: cut short: expected at least "),
+    (changed(32, b"\xff" * 7 + b"\x7f"), "m.so: cut short: expected at least "),
+    (changed(4, b"\x01"), " of 32 bits"),
+    (lambda path: os.mkfifo(path), "m.so: expected a file, found a pipe or a device"),
+    (lambda path: path.symlink_to("/dev/zero"), "m.so: expected a file, found a pipe or a device"),
+], ids=["none", "folder", "empty", "text", "cut", "header alone", "machine", "architecture", "byte order", "no segments", "small segments",
+        "segments past any file", "segments past the file", "bits", "pipe", "device"])
 def test_what_is_no_module_for_this_machine_is_refused(tmp_path, make, words):
     make(tmp_path / "m.so")
     with pytest.raises(rnncc.LoadError) as refused:
         rnncc.load(tmp_path / "m.so")
     assert words in str(refused.value) and str(tmp_path / "m.so") in str(refused.value)
+
+
+def test_a_path_with_a_nul_is_refused():
+    with pytest.raises(rnncc.LoadError, match="null byte"):
+        rnncc.load("m\0.so")
+
+
+@pytest.mark.parametrize("options", [{"threads": 2**32}, {"threads": 1.5}, {"threads": 1, "priority": -2**40}], ids=str)
+def test_numbers_that_no_option_holds_are_refused(options):
+    name = list(options)[-1]
+    with pytest.raises(rnncc.ArgumentError, match=rf"options\.{name}: expected a whole number of 32 bits, found "):
+        rnncc.load(FAKE, **options)
 
 
 def test_other_libraries_are_no_modules():

@@ -182,10 +182,21 @@ def test_stdout_is_appended_to(rnnrun, module, files):
     assert (files / "out").read_bytes() == b"before " + (2 * X).tobytes() + b"z i64 2: 6 -6\n"
 
 
+@pytest.mark.parametrize("words", [["--help"], ["inspect", "{}"], ["run", "{}", "--input=x=random", "--input=k=random"], ["profile", "{}"], ["bench", "{}", "--runs=2"], ["bench", "{}", "--runs=2", "--json"]],
+                         ids=" ".join)
+def test_what_does_not_fit_on_stdout_is_an_error(rnnrun, module, words):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([rnnrun.path, *(word.format(module) for word in words)], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+    assert done.returncode == 5 and done.stderr.endswith("rnnrun: error: cannot write to stdout\n")
+    assert done.stderr.count("error") == 1
+
+
 def test_a_file_that_cannot_be_loaded_exits_5(rnnrun, module, files, tmp_path):
     (tmp_path / "text.so").write_text("not an object")
     refuses(rnnrun("inspect", tmp_path / "text.so"), 5, "text.so")
     refuses(rnnrun("inspect", tmp_path / "absent.so"), 5, "absent.so")
+    os.mkfifo(tmp_path / "pipe.so")
+    refuses(rnnrun("inspect", tmp_path / "pipe.so", timeout=20), 5, "pipe.so: expected a file, found a folder, a pipe or a device")
     refuses(rnnrun("inspect", "/lib/x86_64-linux-gnu/libm.so.6"), 5, "no symbol rnncc_module_query")
     refuses(rnnrun("inspect", module, env={"FAKE_MODULE_REFUSES": "1"}), 5, "this CPU lacks avx512f")
 

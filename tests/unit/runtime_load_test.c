@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -127,6 +128,22 @@ static void a_file_that_is_not_a_module_is_refused_with_a_reason(void **state) {
   expect_refusal(other_path, RNNCC_ERROR_ARGUMENT, "has no symbol rnncc_module_query");
 }
 
+/* A pipe that nobody writes to: nothing waits for it. */
+static void what_is_no_file_is_refused(void **state) {
+  (void)state;
+  char folder[] = "/tmp/rnncc_pipe_XXXXXX", path[64];
+  assert_non_null(mkdtemp(folder));
+  snprintf(path, sizeof path, "%s/m.so", folder);
+  assert_int_equal(mkfifo(path, 0600), 0);
+  alarm(60); /* it would hang */
+  expect_refusal(path, RNNCC_ERROR_ARGUMENT, "m.so: expected a file, found a folder, a pipe or a device");
+  expect_refusal(folder, RNNCC_ERROR_ARGUMENT, "expected a file");
+  expect_refusal("/dev/zero", RNNCC_ERROR_ARGUMENT, "/dev/zero: expected a file");
+  alarm(0);
+  unlink(path);
+  rmdir(folder);
+}
+
 static void a_module_for_another_cpu_is_refused_with_a_reason(void **state) {
   (void)state;
   expect_refusal(needy_path, RNNCC_ERROR_UNSUPPORTED, "this module needs");
@@ -191,6 +208,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(a_module_that_was_cut_short_is_refused),
       cmocka_unit_test(a_module_of_another_machine_is_named),
       cmocka_unit_test(a_file_that_is_not_a_module_is_refused_with_a_reason),
+      cmocka_unit_test(what_is_no_file_is_refused),
       cmocka_unit_test(a_module_for_another_cpu_is_refused_with_a_reason),
   };
   return cmocka_run_group_tests_name("runtime_load", tests, NULL, NULL);

@@ -23,6 +23,7 @@ Arguments parse_arguments(int argc, char **argv) {
   CommandLine line = command_parse(&rnnrun_command, argc, argv, &arguments);
   if (line.help) {
     command_help(stdout, &rnnrun_command, &line);
+    check_stdout();
     exit(0);
   }
   arguments.verb = line.verb;

@@ -92,7 +92,7 @@ static void print_text(const Result *r, double signal_ms) {
 
 /* Measures in a child; the parent passes its exit code on. */
 static int measure_apart(const Arguments *arguments, int threads) {
-  fflush(stdout);
+  check_stdout();
   pid_t child = fork();
   if (child < 0) fail(EXIT_RESOURCE, "cannot fork");
   if (child == 0) {
@@ -101,6 +101,7 @@ static int measure_apart(const Arguments *arguments, int threads) {
       print_json(&result);
     else
       print_text(&result, arguments->signal_ms);
+    check_stdout();
     exit(0);
   }
   int status;

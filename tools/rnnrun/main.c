@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* rnnrun runs, verifies, benchmarks, profiles and inspects a compiled module. It needs libc only. */
-#include <stdio.h>
-
 #include "support.h"
 #include "verbs.h"
 
@@ -14,6 +12,6 @@ int main(int argc, char **argv) {
   Arguments arguments = parse_arguments(argc, argv);
   int exit_code = verbs[arguments.verb](&arguments);
   free_arguments(&arguments);
-  if (fflush(stdout) != 0 || ferror(stdout)) fail(EXIT_ENVIRONMENT, "cannot write to stdout");
+  check_stdout();
   return exit_code;
 }

@@ -31,6 +31,10 @@ _Noreturn void fail(int exit_code, const char *format, ...) {
   exit(exit_code);
 }
 
+void check_stdout(void) {
+  if (fflush(stdout) != 0 || ferror(stdout)) fail(EXIT_ENVIRONMENT, "cannot write to stdout");
+}
+
 void *allocate(size_t bytes) {
   if (bytes > SIZE_MAX - 64) fail(EXIT_RESOURCE, "out of memory");
   size_t rounded = (bytes + 64) / 64 * 64;

@@ -21,6 +21,9 @@ enum {
 /* Prints one line on stderr, control characters escaped, and exits. */
 _Noreturn void fail(int exit_code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Fails unless stdout has taken all that was printed. */
+void check_stdout(void);
+
 /* Zeroed, 64-byte aligned, freed with free(); fails with EXIT_RESOURCE. */
 void *allocate(size_t bytes);
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import ctypes
 from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_char_p, c_double, c_float, c_int32, c_int64, c_size_t, c_uint32,
                     c_uint64, c_void_p, cast, sizeof)
+from operator import index
 from typing import Any, List, Optional, Type
+
+from .errors import ArgumentError
 
 ABI = 2
 MAX_RANK = 8
@@ -203,7 +206,16 @@ def tensors(dtypes: List[int]) -> Any:
     return array
 
 
+def int32(label: str, number: Any) -> int:
+    """The number, which ctypes would cut to 32 bits."""
+    if not isinstance(number, int) and not hasattr(number, "__index__") or not -2**31 <= number < 2**31:
+        raise ArgumentError(f"{label}: expected a whole number of 32 bits, found {number!r}")
+    return index(number)
+
+
 def options(**fields: Any) -> Options:
+    for name in ("threads", "priority"):
+        fields[name] = int32(f"options.{name}", fields.get(name, 0))
     return Options(sizeof(Options), **fields)
 
 

@@ -225,8 +225,7 @@ class Context:
             index = self._state(name)
             array = arrays.empty(self._states[index], self._state_shape(index, slot))
             view = arrays.view(self._states[index], array, writable=True)
-            number = -1 if slot is None else slot
-            self._check(self._api.state_get(self._memory.handle, index, number, view.address, view.bytes))
+            self._check(self._api.state_get(self._memory.handle, index, _number(slot), view.address, view.bytes))
             return array
 
     def set_state(self, name: str, value: Any, slot: Optional[int] = None) -> None:
@@ -237,13 +236,12 @@ class Context:
             due = self._state_shape(index, slot)
             if view.shape != due:
                 raise ShapeError(f"{self._states[index].label}: expected the shape {due}, found {view.shape}")
-            number = -1 if slot is None else slot
-            self._check(self._api.state_set(self._memory.handle, index, number, view.address, view.bytes))
+            self._check(self._api.state_set(self._memory.handle, index, _number(slot), view.address, view.bytes))
 
     def _state_shape(self, index: int, slot: Optional[int]) -> arrays.Shape:
         shape = list(self._states[index].max_shape)
         axis, _slots = self._batches[index]
-        if slot is not None and slot < 0:
+        if _number(slot) < 0 and slot is not None:
             raise ArgumentError(f"{self._states[index].label}: expected a slot from 0 on, found {slot}")
         if slot is not None and axis >= 0:
             shape[axis] = 1
@@ -252,7 +250,7 @@ class Context:
     def reset(self, slot: Optional[int] = None) -> None:
         """States of all slots, or of one, are zero again."""
         with self._use():
-            self._check(self._api.state_reset(self._memory.handle, -1 if slot is None else slot))
+            self._check(self._api.state_reset(self._memory.handle, _number(slot)))
 
     # ---- the rest ----
 
@@ -276,6 +274,11 @@ class Context:
             status, entries = abi.profile(self._api, self._memory.handle, on)
             self._check(status)
             return profile_of(entries)
+
+
+def _number(slot: Optional[int]) -> int:
+    """The ABI's; -1: of all slots."""
+    return -1 if slot is None else abi.int32("slot", slot)
 
 
 def set_tensor(tensor: Any, slot: Slot, view: arrays.View) -> None:

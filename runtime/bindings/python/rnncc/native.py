@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import stat
 import struct
 import weakref
 from ctypes import byref, c_char_p, c_void_p
@@ -16,9 +17,9 @@ from . import abi
 from .errors import ArgumentError, LoadError, UnsupportedError, of_status
 
 Path = Union[str, "os.PathLike[str]"]
-MACHINES: Dict[int, str] = {3: "x86 of 32 bits", 21: "ppc64", 22: "s390", 40: "arm of 32 bits", 62: "x86-64", 183: "aarch64",
-                            243: "riscv"}
+MACHINES: Dict[int, str] = {3: "x86", 21: "ppc64", 22: "s390", 40: "arm", 62: "x86-64", 183: "aarch64", 243: "riscv"}
 HEADER_64, HEADER_32 = "=QQQIHHH", "=IIIIHHH"  # from the entry point to the number of segments
+SEGMENT_64, SEGMENT_32 = "=IIQQQQ", "=IIIII"  # as far as it is read
 ENTRY = 24  # where that is
 LOAD = 1
 
@@ -30,43 +31,57 @@ def _machine(head: bytes) -> Tuple[int, int, int]:
 
 
 def _machine_name(machine: Tuple[int, int, int]) -> str:
+    bits = "" if machine[0] == 2 else " of 32 bits" if machine[0] == 1 else f" of ELF class {machine[0]}"
     order = "" if machine[1] == 1 else ", big-endian"
-    return f"{MACHINES.get(machine[2], f'ELF machine {machine[2]}')}{order}"
+    return f"{MACHINES.get(machine[2], f'ELF machine {machine[2]}')}{bits}{order}"
 
 
-def _segments_end(file: Any, head: bytes) -> int:
-    """How many bytes the file has at least, by its own header."""
+def _segments_end(file: Any, head: bytes, there: int) -> int:
+    """How many bytes the file has at least, by its own header. there: how many it has."""
     wide = head[4] == 2
     _entry, at, _sections, _flags, _bytes, size, count = struct.unpack_from(HEADER_64 if wide else HEADER_32, head, ENTRY)
+    segment = SEGMENT_64 if wide else SEGMENT_32
     due: int = at + size * count
+    if due > there or size < struct.calcsize(segment):  # dlopen refuses another size
+        return due
     file.seek(at)
     table = file.read(size * count)
-    for i in range(len(table) // size if size else 0):
-        words = struct.unpack_from("=IIQQQQ" if wide else "=IIIII", table, i * size)
+    for i in range(count):
+        words = struct.unpack_from(segment, table, i * size)
         kind, offset, held = (words[0], words[2], words[5]) if wide else (words[0], words[1], words[4])
         if kind == LOAD:
             due = max(due, offset + held)
     return due
 
 
+def _without_waiting(path: str, flags: int) -> int:
+    """Of a pipe open() would wait for a writer."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
 def check_file(path: str) -> None:
     """dlopen's words for a module of another machine are that there is no such file; and it maps what the header says:
     where a file that was cut short ends before, the first access raises SIGBUS."""
     try:
-        with open(path, "rb") as file, open("/proc/self/exe", "rb") as own:
+        with open(path, "rb", opener=_without_waiting) as file, open("/proc/self/exe", "rb") as own:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise LoadError(f"{path}: expected a file, found a pipe or a device")
             head, here = file.read(64), own.read(64)
             if head[:4] != b"\x7fELF" or len(head) < 64:
                 raise LoadError(f"{path}: not a module of rnncc, it is no shared object (ELF)")
             if _machine(head) != _machine(here):
                 raise LoadError(f"{path}: expected a module for {_machine_name(_machine(here))}, found one for "
                                 f"{_machine_name(_machine(head))}")
-            due, size = _segments_end(file, head), os.fstat(file.fileno()).st_size
-            if size < due:
-                raise LoadError(f"{path}: cut short: expected at least {due} bytes, found {size}")
+            due = _segments_end(file, head, status.st_size)
+            if status.st_size < due:
+                raise LoadError(f"{path}: cut short: expected at least {due} bytes, found {status.st_size}")
     except LoadError:
         raise
     except OSError as error:
         raise LoadError(f"{path}: {error.strerror}") from error
+    except ValueError as error:  # a NUL in the path
+        raise LoadError(f"{path!r}: {error}") from error
 
 
 _files: Dict[str, List[Tuple[int, int]]] = {}  # those that have been loaded from a path

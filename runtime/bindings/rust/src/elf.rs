@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 
 fn number(bytes: &[u8], at: usize, size: usize) -> Option<u64> {
-    let field = bytes.get(at..at + size)?;
+    let field = bytes.get(at..at.checked_add(size)?)?;
     Some(field.iter().rev().fold(0, |sum, &byte| sum << 8 | u64::from(byte)))
 }
 
@@ -18,11 +18,17 @@ fn bytes_due(start: &[u8]) -> Option<u64> {
     let mut due = table.checked_add(size * count)?;
     for i in 0..count {
         let at = usize::try_from(table.checked_add(i * size)?).ok()?;
-        if number(start, at, 4)? == LOADED {
-            due = due.max(number(start, at + 8, 8)?.checked_add(number(start, at + 32, 8)?)?);
+        let segment = start.get(at..)?;
+        if number(segment, 0, 4)? == LOADED {
+            due = due.max(number(segment, 8, 8)?.checked_add(number(segment, 32, 8)?)?);
         }
     }
     Some(due)
+}
+
+/// Is there something else than a file? A pipe would be waited for.
+pub fn is_no_file(path: &str) -> bool {
+    std::fs::metadata(path).map_or(false, |found| !found.is_file())
 }
 
 /// What is due and what is there, if that is less.

@@ -148,6 +148,10 @@ impl Library {
     /// The file is code, which runs with this program's rights: it must be a module that rnncc made.
     pub unsafe fn load(path: &str) -> Result<Library, Error> {
         let path = if path.contains('/') { path.to_string() } else { format!("./{}", path) };
+        if elf::is_no_file(&path) {
+            let words = format!("{}: expected a file, found a folder, a pipe or a device", path);
+            return refused(Status::Argument, words);
+        }
         if let Some((due, bytes)) = elf::cut_short(&path) {
             let words = format!("{}: cut short: expected at least {} bytes, found {}", path, due, bytes);
             return refused(Status::Argument, words);

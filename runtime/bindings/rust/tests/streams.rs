@@ -84,14 +84,25 @@ fn errors_have_words() {
     assert_eq!(text, "the module has no network other; it has fake");
 }
 
+/// Why a file of these bytes is no module.
+fn refused_bytes(bytes: &[u8]) -> String {
+    let path = std::env::temp_dir().join(format!("rnncc-damaged-{}.so", std::process::id()));
+    std::fs::write(&path, bytes).unwrap();
+    let refused = unsafe { Library::load(path.to_str().unwrap()) }.map(|_| ()).unwrap_err();
+    std::fs::remove_file(&path).unwrap();
+    refused.words
+}
+
 #[test]
-fn a_file_cut_short_is_refused() {
+fn a_damaged_file_is_refused() {
     let whole = std::fs::read(path()).unwrap();
-    let short = std::env::temp_dir().join(format!("rnncc-short-{}.so", std::process::id()));
-    std::fs::write(&short, &whole[..2000]).unwrap();
-    let refused = unsafe { Library::load(short.to_str().unwrap()) }.map(|_| ()).unwrap_err();
-    std::fs::remove_file(&short).unwrap();
-    assert!(refused.words.contains("cut short: expected at least"), "{}", refused);
+    assert!(refused_bytes(&whole[..2000]).contains("cut short: expected at least"));
+    let mut far = whole;
+    far[32..40].fill(0xff); // where its segments are
+    far[54..56].fill(0); // how long each of their rows is
+    assert!(refused_bytes(&far).contains("cannot load module"));
+    let folder = unsafe { Library::load("src") }.map(|_| ()).unwrap_err();
+    assert_eq!(folder.words, "./src: expected a file, found a folder, a pipe or a device");
 }
 
 #[test]
