@@ -110,6 +110,14 @@ def test_without_a_batch_a_row_is_a_run(compile, tmp_path):
             rnncc.Rows(module, pad={"N": "x"})
 
 
+def deep(count):
+    """A list within lists."""
+    value = []
+    for _ in range(count):
+        value = [value]
+    return value
+
+
 @pytest.mark.parametrize("value, words", [
     (WHOLE.astype("f8"), "input x: expected f32, found float64"),
     (WHOLE.reshape(2, 6), "input x: expected a row of shape (T, 3), found (2, 6)"),
@@ -122,10 +130,21 @@ def test_without_a_batch_a_row_is_a_run(compile, tmp_path):
     ([[1, 2, "a"]], "input x: expected an array of f32, found [1, 2, 'a']"),
     (None, "input x: expected an array of f32, found None"),
     ("text", "input x: expected an array of f32, found 'text'"),
-], ids=str)
+    ([[[[1]]]], "input x: expected a number, found a list with more axes than a row has"),
+    (deep(700), "input x: expected a number, found a list with more axes than a row has"),
+    (numpy.array({}, object), "input x: expected an array of f32, found array({}, dtype=object)"),
+    (memoryview(WHOLE)[::2], "expected a row, found dict: memoryview: casts are restricted to C-contiguous views"),
+], ids=lambda it: it[:40] if isinstance(it, str) else type(it).__name__)
 def test_a_row_that_is_wrong_leaves_the_others_as_they_are(tagger, value, words):
     found = rnncc.Rows(tagger).score([{"x": WHOLE}, {"x": value}, {"x": WHOLE}])
     assert str(found[1]) == words and isinstance(found[1], rnncc.Error)
+    assert is_alone(tagger, WHOLE, found[0]) and is_alone(tagger, WHOLE, found[2])
+
+
+@pytest.mark.parametrize("row", [None, 7, [["x"]]], ids=str)
+def test_what_is_no_row_leaves_the_others_as_they_are(tagger, row):
+    found = rnncc.Rows(tagger).score([{"x": WHOLE}, row, {"x": WHOLE}])
+    assert str(found[1]).startswith("expected ") and isinstance(found[1], rnncc.ArgumentError)
     assert is_alone(tagger, WHOLE, found[0]) and is_alone(tagger, WHOLE, found[2])
 
 

@@ -108,6 +108,13 @@ def saved(**arrays):
     return file.getvalue()
 
 
+def packed(count):
+    """As many zeros take a thousandth of their bytes."""
+    file = io.BytesIO()
+    numpy.savez_compressed(file, x=numpy.zeros(count, numpy.float32))
+    return file.getvalue()
+
+
 def test_200_streams_at_once_compute_what_each_does_alone(path):
     async def listen(router, key):
         await router.open(key)
@@ -135,7 +142,8 @@ def test_http_says_what_went_wrong(path):
              ("POST", b"", 400, "found 0 bytes"),
              ("POST", saved(x=sound(1).astype("f8")), 400, "input x: expected f32, found float64"),
              ("POST", saved(x=sound(1), k=sound(1)), 400, "expected the inputs x, found x, k"),
-             ("POST", saved(x=numpy.array([{}])), 400, "allow_pickle=False"), ("POST", saved(x=sound(1)), 200, None),
+             ("POST", saved(x=numpy.array([{}])), 400, "allow_pickle=False"),
+             ("POST", packed(10 << 20), 400, "they unpack to more than the "), ("POST", saved(x=sound(1)), 200, None),
              ("DELETE", b"", 200, ""), ("DELETE", b"", 404, "no such")]
 
     async def ask():

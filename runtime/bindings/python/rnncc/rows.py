@@ -38,7 +38,9 @@ def array_of(tensor: Tensor, value: Any, shape: Sequence[Any]) -> Any:
         if value.dtype != due:
             raise DTypeError(f"input {tensor.name}: expected {tensor.dtype}, found {value.dtype}")
         return numpy.asarray(value)
-    if isinstance(value, (list, tuple, numpy.ndarray)) and len(value) and hasattr(value[0], "__len__"):
+    if _has_parts(value):
+        if not shape:
+            raise ShapeError(f"input {tensor.name}: expected a number, found a {type(value).__name__} with more axes than a row has")
         return _of_parts(tensor, [array_of(tensor, part, shape[1:]) for part in value])
     try:
         if numpy.array(value).dtype.kind in _kinds(tensor.dtype):
@@ -46,6 +48,12 @@ def array_of(tensor: Tensor, value: Any, shape: Sequence[Any]) -> Any:
     except (TypeError, ValueError, OverflowError):
         pass
     raise DTypeError(f"input {tensor.name}: expected an array of {tensor.dtype}, found {_brief(value)}")
+
+
+def _has_parts(value: Any) -> bool:
+    """Is it a list of lists, or the like?"""
+    is_list = isinstance(value, (list, tuple)) or isinstance(value, numpy.ndarray) and value.ndim > 0
+    return is_list and len(value) > 0 and hasattr(value[0], "__len__")
 
 
 def _kinds(dtype: str) -> str:
@@ -220,6 +228,8 @@ class Rows:
                 rows.append(self.row(place, value))
             except Error as error:
                 results[place] = error
+            except (TypeError, ValueError) as error:  # of an object that is no row at all
+                results[place] = ArgumentError(f"expected a row, found {type(value).__name__}: {error}")
         for run in self.runs(rows):
             for row, result in zip(run, self._run_with(run, before, after)):
                 results[row.place] = result

@@ -16,7 +16,9 @@ from __future__ import annotations
 import asyncio
 import importlib
 import io
+import zipfile
 import zlib
+from math import prod
 from typing import Any, Dict, Mapping, Optional, Tuple
 
 from .batcher import Batcher
@@ -24,17 +26,20 @@ from .dtypes import numpy
 from .errors import ArgumentError, Error
 from .module import load
 from .native import Path
-from .rows import Arrays
+from .rows import BY_NAME, Arrays
 from .streams import Streams
 
 Answer = Tuple[int, bytes]
+HEADER = 1 << 16  # of an array in a file of numpy.save(), at most
 
 
 class Shard:
     """The streams of one replica."""
 
     def __init__(self, path: Path, network: Optional[str], threads: int, wait: float, batches: Mapping[str, Any]):
-        self.streams = Streams(load(path, network, threads=threads), **batches)
+        module = load(path, network, threads=threads)
+        self.streams = Streams(module, **batches)
+        self.room = sum(HEADER + prod(it.max_shape) * BY_NAME[it.dtype].size for it in module.inputs)  # that a row unpacks to
         self.batcher = Batcher(self.streams.step, self.streams.most, wait)
 
     async def open(self, key: str) -> None:
@@ -55,15 +60,24 @@ class Shard:
             return (409, b"the stream is open") if method == "PUT" else (404, b"no such stream is open")
         try:
             if method == "POST":
-                return 200, _packed(await self.step(key, _unpacked(body, self.streams.inputs)))
+                return 200, _packed(await self.step(key, _unpacked(body, self.streams.inputs, self.room)))
             await (self.open(key) if method == "PUT" else self.close(key))
         except Error as error:
             return 400, str(error).encode()
         return (201 if method == "PUT" else 200), b""
 
 
-def _unpacked(body: bytes, names: "list[str]") -> Arrays:
+def _check_unpacked(body: bytes, room: int) -> None:
+    """A few bytes that are packed may be gigabytes."""
+    with zipfile.ZipFile(io.BytesIO(body)) as file:
+        if sum(it.file_size for it in file.infolist()) > room:
+            raise ValueError(f"they unpack to more than the {room} of a row")
+
+
+def _unpacked(body: bytes, names: "list[str]", room: int) -> Arrays:
     try:
+        if body.startswith(b"PK"):
+            _check_unpacked(body, room)
         found = numpy.load(io.BytesIO(body), allow_pickle=False)
         return dict(found) if isinstance(found, numpy.lib.npyio.NpzFile) else {names[0]: found}
     except Exception as error:  # of many kinds: bytes from anywhere
