@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A module that gets no memory says so, and gives back what it took: the k-th allocation or mapping of a model, a context and
-a run fails, for every k."""
+"""A module that gets no memory says so, and gives back what it took: the k-th allocation or mapping of a model, a context, a
+run and weights that are set fails, for every k."""
 import subprocess
 
 import onnx
@@ -8,6 +8,7 @@ import pytest
 
 from conftest import ROOT
 from support.hard_networks import control, convolutional, recurrent
+from support.trained_lines import line_to_learn
 
 pytestmark = pytest.mark.unsanitized
 
@@ -20,9 +21,13 @@ def program(tmp_path_factory):
     return path
 
 
+def learning():
+    return line_to_learn(), None
+
+
 @pytest.mark.every_case
-@pytest.mark.parametrize("make, options", [(recurrent, []), (convolutional, []), (control, []), (recurrent, ["--weights=mutable"])],
-                         ids=["recurrent", "convolutional", "control", "mutable"])
+@pytest.mark.parametrize("make, options", [(recurrent, []), (convolutional, []), (control, []), (recurrent, ["--weights=mutable"]),
+                                           (learning, ["--train"])], ids=["recurrent", "convolutional", "control", "mutable", "trained"])
 def test_what_was_taken_before_a_failure_is_given_back(make, options, program, compile, tmp_path):
     """The convolutional network is read from ONNX."""
     model, _ = make()

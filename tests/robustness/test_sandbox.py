@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What clang may do: write in its folder, and nowhere else; connect to nothing."""
+import contextlib
 import os
 import re
 import socket
@@ -13,6 +14,8 @@ from support.preloaded import preloaded
 
 EXIT_ENVIRONMENT = 5
 CONNECT = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])))"
+# Landlock knows of TCP alone.
+SEND = "import socket, sys; socket.socket(type=socket.SOCK_DGRAM).sendto(b'here', ('127.0.0.1', int(sys.argv[1])))"
 
 
 def plain_environment(**more):
@@ -38,9 +41,11 @@ def landlock(rnncc, model, tmp_path):
 
 @pytest.fixture
 def listener():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        server.settimeout(0)
-        yield server
+    """For TCP and UDP, at one port."""
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(type=socket.SOCK_DGRAM) as datagrams:
+        datagrams.bind(server.getsockname())
+        server.settimeout(0), datagrams.settimeout(0)
+        yield server, datagrams
 
 
 @pytest.fixture
@@ -57,7 +62,8 @@ def curious(tmp_path, listener):
         echo new 2>/dev/null >{outside}/there
         rm -f {outside}/removed 2>/dev/null
         mv here {outside}/moved 2>/dev/null
-        {sys.executable} -c "{CONNECT}" {listener.getsockname()[1]} 2>/dev/null
+        {sys.executable} -c "{CONNECT}" {listener[0].getsockname()[1]} 2>/dev/null
+        {sys.executable} -c "{SEND}" {listener[1].getsockname()[1]} 2>/dev/null
         exec {real} "$@"\n""")
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     (outside / "removed").write_text("old")
@@ -68,15 +74,17 @@ def what_it_did(outside, listener):
     did = {name for name in ("new", "moved") if (outside / name).exists()}
     did |= {"there"} if (outside / "there").read_text() != "old" else set()
     did |= {"removed"} if not (outside / "removed").exists() else set()
-    try:
+    server, datagrams = listener
+    with contextlib.suppress(BlockingIOError):
         while True:
-            listener.accept()[0].close()
+            server.accept()[0].close()
             did.add("connected")
-    except BlockingIOError:
-        return did
+    with contextlib.suppress(BlockingIOError):
+        did.add(datagrams.recv(9) and "sent")
+    return did
 
 
-ALL = {"new", "moved", "there", "removed", "connected"}
+ALL = {"new", "moved", "there", "removed", "connected", "sent"}
 
 
 @pytest.mark.parametrize("by_name, options, does", [
