@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Products of rows that are quantised as they come, each by its own range, with a packed panel of s8 weights.
+ * Products of rows that are quantised as they come, each by its own range or all by one, with a packed panel of s8
+ * weights.
  *
  * A row of f32 becomes u8 as ONNX's DynamicQuantizeLinear has it: 0 is exact, the largest and the smallest element, or
- * 0, are 255 and 0. Elements are multiplied by the scale's inverse, where ONNX divides: of numbers within some 1e-7 of
- * half a step, one may become its neighbour. A row's numbers depend on no other row, so results depend on neither the
- * batch nor the blocking; sums of integers are exact in any order.
+ * 0, are 255 and 0. By a fixed range these are its ends, and elements beyond it are the end. Elements are multiplied by
+ * the scale's inverse, where ONNX divides: of numbers within some 1e-7 of half a step, one may become its neighbour. A
+ * row's numbers depend on no other row, so results depend on neither the batch nor the blocking; sums of integers are
+ * exact in any order.
  *
  * A panel holds `vectors` * LANES columns, packed [K / 4][vectors][LANES][4], its last rows filled with zeros. `rows`,
  * `vectors`, `parts` and `form`, of vdot's, must be constants once inlined.
@@ -73,6 +75,33 @@ SIMD_FUNCTION RowScale quantise_row(const float *x, int64_t n, uint8_t *bytes, i
   vint_store(zeros, zero);
   return (RowScale){.scale = finite ? (tiny ? 0 : width / 255) : __builtin_nanf(""),
                     .zero = zeros[0] - (form == DOT_SIGNS ? DOT_SIGNS_ZERO : DOT_ZERO)};
+}
+
+/* A range for all rows, least <= 0 <= most: element x becomes the byte x * inverse + zero. */
+typedef struct FixedRange {
+  float least, most, inverse, scale;
+  int32_t zero;
+} FixedRange;
+
+SIMD_FUNCTION FixedRange fixed_range(float least, float most) {
+  float width = most - least, inverse = 255 / width;
+  int32_t zeros[LANES];
+  vint_store(zeros, vround_to_int(vset(-least * inverse)));
+  return (FixedRange){.least = least, .most = most, .inverse = inverse, .scale = width / 255, .zero = zeros[0]};
+}
+
+/* quantise_row() by that range, in one pass. */
+SIMD_FUNCTION RowScale quantise_row_by(const float *x, int64_t n, uint8_t *bytes, int form, const FixedRange *range) {
+  vec least = vset(range->least), most = vset(range->most), spoiled = vzero();
+  vint zero = vint_set(range->zero);
+  for (int64_t i = 0; i < n; i += LANES) {
+    vec v = panel_load(x + i, n - i);
+    spoiled = vfma(spoiled, v, vzero());
+    vec bounded = vmin_bound(vmax_bound(v, least), most);
+    vint_store_u8(bytes + i, vint_add(vround_to_int(vmul(bounded, vset(range->inverse))), zero));
+  }
+  return (RowScale){.scale = vany(visnan(spoiled)) ? __builtin_nanf("") : range->scale,
+                    .zero = range->zero - (form == DOT_SIGNS ? DOT_SIGNS_ZERO : DOT_ZERO)};
 }
 
 /* sums[m][v] += row m of A times the panel, `depth` elements each. */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One direction of a recurrent layer over all its time steps, as recurrent_steps.c has it, with products of integers:
- * each step quantises the hidden state of a sample by its own range to u8, the recurrent weights are s8 with a scale
- * for each column, sums are i32 (panel_int8.h). The input's part of the gates, the cell, its state and Y are f32.
+ * each step quantises the hidden state of a sample by its own range, or by the one that is given, to u8, the recurrent
+ * weights are s8 with a scale for each column, sums are i32 (panel_int8.h). The input's part of the gates, the cell,
+ * its state and Y are f32.
  *
  * A worker quantises the whole state of its samples for itself, behind the one barrier of a step: that is H elements a
  * sample beside the H * 4H / P weights that it multiplies, and it needs neither a second barrier nor the range of what
- * others have made. Both ends of the range are the state's own: a range of [-1, 1], which LSTM and GRU never leave,
- * would save that pass, but doubles the error where the state stays within half of it.
+ * others have made. A range that is given saves one of two passes over it; [-1, 1], which LSTM and GRU never leave,
+ * would double the error where the state stays within half of it.
  */
 
 /* Partial sums of a block of one sample.
@@ -17,6 +18,10 @@ enum { PARTS = 2 };
 /* What is known of the weights: DOT_ANY or DOT_SIGNS of int8.h.
  * legal: 0 2 */
 enum { FORM = 0 };
+
+/* All states have one range, which is given.
+ * legal: 0 1 */
+enum { FIXED = 0 };
 
 /* Of the forms of recurrent_steps.c: none. */
 enum { PANEL_PARTS = 1, HIDE = 0, HALVES = 0, DEPTH_BLOCK = 0, INPUT = 0 };
@@ -37,6 +42,7 @@ typedef struct Steps {
   Weights weights, candidate; /* candidate: of GRU_BEFORE */
   uint8_t *state;             /* this worker's: [B][state_row], quantised */
   RowScale *scales;           /* this worker's: [B] */
+  FixedRange range;           /* if FIXED */
   int64_t state_row, depth;   /* in bytes: of a row, and those that are multiplied */
 } Steps;
 
@@ -45,7 +51,9 @@ typedef struct Steps {
 SIMD_FUNCTION void quantise_state(const Steps *s, const float *state) {
   const Layer *l = &s->layer;
   for (int64_t i = block_at(l, l->block_begin); i < block_at(l, l->block_end); i++)
-    s->scales[i] = quantise_row(state + i * l->state_row, l->hidden, s->state + i * s->state_row, FORM);
+    s->scales[i] =
+        FIXED ? quantise_row_by(state + i * l->state_row, l->hidden, s->state + i * s->state_row, FORM, &s->range)
+              : quantise_row(state + i * l->state_row, l->hidden, s->state + i * s->state_row, FORM);
 }
 
 SIMD_FUNCTION void finish_row(const Steps *s, int64_t step, int64_t panel, int64_t sample, const vint *products,
@@ -182,14 +190,14 @@ static void take_weights(Weights *w, const int8_t *elements, const float *scales
  * may what the cell or the knobs do not use. batch_first is ONNX's layout = 1. gates: [T * B, or B *
  * T][directions][panels][GATE_VECTORS][LANES]. memory: directions * BUFFERS * batch * (H padded to panels + LANES)
  * floats. quantised: directions * slots * batch rows of int8_row(H) bytes; row_scales: as many of a RowScale. slots:
- * the most workers that share the samples, or the panels, if these are fewer. */
+ * the most workers that share the samples, or the panels, if these are fewer. least, most: the range, if FIXED. */
 static void recurrent_int8(Team *team, float *gates, const int8_t *weights, const float *scales, const int32_t *totals,
                            const int8_t *candidate, const float *candidate_scales, const int32_t *candidate_totals,
                            const float *after_bias, const float *peepholes, const Length *lengths,
                            const float *initial_h, const float *initial_c, float *y, float *y_h, float *y_c,
-                           float *memory, uint8_t *quantised, float *row_scales, float clip, int64_t steps,
-                           int64_t batch, int64_t hidden, int64_t directions, int64_t direction, int64_t reverse,
-                           int64_t batch_first, int64_t slots, int64_t turn) {
+                           float *memory, uint8_t *quantised, float *row_scales, float least, float most, float clip,
+                           int64_t steps, int64_t batch, int64_t hidden, int64_t directions, int64_t direction,
+                           int64_t reverse, int64_t batch_first, int64_t slots, int64_t turn) {
   Steps s = {.layer = {.lengths = lengths,
                        .clip = clip,
                        .steps = steps,
@@ -208,6 +216,7 @@ static void recurrent_int8(Team *team, float *gates, const int8_t *weights, cons
   int64_t from = direction * l->panels; /* panels of the directions before this one */
   l->gates = gates + from * GATE_VECTORS * LANES;
   s.depth = round_up(hidden, DOT);
+  if (FIXED) s.range = fixed_range(least, most);
   take_weights(&s.weights, weights, scales, totals, from, s.depth, PRODUCT_VECTORS);
   if (CELL == CELL_GRU_BEFORE)
     take_weights(&s.candidate, candidate, candidate_scales, candidate_totals, from, s.depth, UNIT_VECTORS);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The input's part of all gates of all steps of a recurrent layer, X W^T + bias, where a row of X is quantised by its
- * own range and W is s8 with a scale for each column: see panel_int8.h.
+ * own range, or all by one, and W is s8 with a scale for each column: see panel_int8.h.
  *
  * First each worker quantises its share of the rows; then, behind a barrier, work is cut into (panel, block of rows),
  * in that order, and each worker takes one contiguous share.
@@ -27,6 +27,9 @@ enum { PARTS = 2 };
 /* What is known of the weights: DOT_ANY or DOT_SIGNS of int8.h.
  * legal: 0 2 */
 enum { FORM = 0 };
+/* All rows have one range, which is given.
+ * legal: 0 1 */
+enum { FIXED = 0 };
 
 typedef struct Product {
   const uint8_t *a;
@@ -76,14 +79,20 @@ static void block_of_rows(const Product *p, int64_t panel, int64_t first, int64_
 
 /* x: [rows][inputs]. weights: [panels][inputs, padded to 4][VECTORS][LANES], scales and totals
  * [panels][VECTORS][LANES], bias: gates_row floats, or NULL. gates: [rows][gates_row], of which the panels have the
- * columns in their order. quantised: rows * int8_row(inputs) bytes, row_scales: a RowScale for each row. */
+ * columns in their order. quantised: rows * int8_row(inputs) bytes, row_scales: a RowScale for each row. least, most:
+ * the range, if FIXED. */
 static void recurrent_int8_input(Team *team, const float *x, const int8_t *weights, const float *scales,
                                  const int32_t *totals, const float *bias, float *gates, uint8_t *quantised,
-                                 float *row_scales, int64_t rows, int64_t inputs, int64_t gates_row) {
+                                 float *row_scales, float least, float most, int64_t rows, int64_t inputs,
+                                 int64_t gates_row) {
   int64_t begin, end, a_row = int8_row(inputs);
   RowScale *made = (RowScale *)row_scales;
   team_share(team, rows, &begin, &end);
-  for (int64_t i = begin; i < end; i++) made[i] = quantise_row(x + i * inputs, inputs, quantised + i * a_row, FORM);
+  FixedRange range = {0};
+  if (FIXED) range = fixed_range(least, most);
+  for (int64_t i = begin; i < end; i++)
+    made[i] = FIXED ? quantise_row_by(x + i * inputs, inputs, quantised + i * a_row, FORM, &range)
+                    : quantise_row(x + i * inputs, inputs, quantised + i * a_row, FORM);
   team_barrier(team);
   Product p = {.a = quantised,
                .weights = weights,

@@ -221,8 +221,15 @@ void int8_settle(const Graph *graph, Int8Rows *list) {
   }
 }
 
+static const char *why_layer(const Node *node) {
+  static const char *const words[] = {[PRODUCTS_f32] = "its precision is f32",
+                                      [PRODUCTS_int8_dynamic] = "inputs and states by the range of each step",
+                                      [PRODUCTS_int8_static] = "inputs and states by ranges that the model has"};
+  return words[node_word(node, ATTR_precision)];
+}
+
 static const char *why(Graph *graph, const Row *row, bool in_bytes) {
-  if (row->is_layer) return in_bytes ? "inputs and states by the range of each step" : "its precision is f32";
+  if (row->is_layer) return why_layer(row->node);
   if (row->obstacle) return row->obstacle;
   if (!row->needs_kernel) return "moves, compares or adds integers";
   if (in_bytes) return sums_text(graph->arena, row);
@@ -235,7 +242,7 @@ Text int8_table(Graph *graph, const Int8Rows *list) {
   text_add(&out, "%-24s %-26s %-5s %s\n", "node", "op", "in", "why");
   for (int i = 0; i < list->n; i++) {
     const Row *row = &list->rows[i];
-    bool in_bytes = row->is_layer ? node_word(row->node, ATTR_precision) == PRODUCTS_int8_dynamic : row->in_bytes;
+    bool in_bytes = row->is_layer ? node_word(row->node, ATTR_precision) != PRODUCTS_f32 : row->in_bytes;
     all += row->products;
     if (in_bytes) of_bytes += row->products;
     text_add(&out, "%-24.24s %-26s %-5s %s\n", printable(graph->arena, row->node->name), row->op,

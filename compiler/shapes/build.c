@@ -27,6 +27,13 @@ Attribute attribute_float(AttributeName name, double value) {
   return (Attribute){.id = name, .kind = ATTRIBUTE_FLOAT, .f = value};
 }
 
+Attribute attribute_floats(Arena *arena, AttributeName name, int n, const double *values) {
+  return (Attribute){.id = name,
+                     .kind = ATTRIBUTE_FLOATS,
+                     .count = (size_t)n,
+                     .floats = arena_copy(arena, values, (size_t)n * sizeof *values)};
+}
+
 Attribute attribute_one_of(AttributeName name, int word) {
   return (Attribute){.id = name, .kind = ATTRIBUTE_WORD, .i = word};
 }

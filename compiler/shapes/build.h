@@ -15,6 +15,7 @@ Attribute attribute_int(AttributeName name, int64_t value);
 Attribute attribute_ints(Arena *arena, AttributeName name, int n, const int64_t *values);
 Attribute attribute_strings(Arena *arena, AttributeName name, int n, const char *const *values);
 Attribute attribute_float(AttributeName name, double value);
+Attribute attribute_floats(Arena *arena, AttributeName name, int n, const double *values);
 Attribute attribute_one_of(AttributeName name, int word); /* DIRECTION_reverse */
 Attribute attribute_type(AttributeName name, DType dtype);
 

@@ -7,6 +7,7 @@
  * Those that save for their gradients, and the gradients, also: S [T, B, D, n*H] (ir/cell.h), or of
  * layout 1 [B, T, D, n*H].
  */
+#include <float.h>
 #include <string.h>
 
 #include "ir/cell.h"
@@ -43,6 +44,27 @@ static bool check_flag(const Node *node, AttributeName name) {
          shape_error(node, "`%s` is %lld; it must be 0 or 1", attribute_name(name), (long long)value);
 }
 
+/* least <= 0 <= most, and so far apart that scales are normal floats. */
+static bool check_range(const Node *node, AttributeName name) {
+  const Attribute *range = node_attribute(node, name);
+  if (!range) return shape_error(node, "precision int8-static needs the attribute `%s`", attribute_name(name));
+  if (range->count != 2)
+    return shape_error(node, "`%s` has %zu numbers; expected 2, the least and the most", attribute_name(name),
+                       range->count);
+  double least = range->floats[0], most = range->floats[1], width = most - least;
+  return (least <= 0 && most >= 0 && width > 0x1p-100 && width < (double)FLT_MAX) ||
+         shape_error(node, "`%s` is %g to %g; expected least <= 0 <= most, more than 2^-100 apart, and finite in f32",
+                     attribute_name(name), least, most);
+}
+
+/* Other precisions do not read ranges. */
+static bool check_ranges(const Node *node) {
+  if (!op_has_attribute(node->op, ATTR_precision) || node_word(node, ATTR_precision) != PRODUCTS_int8_static)
+    return true;
+  bool good = check_range(node, ATTR_input_range);
+  return check_range(node, ATTR_hidden_range) && good;
+}
+
 static bool check_attributes(const Node *node, const CellKind *cell, int directions) {
   bool good = check_activations(node, cell->activations * directions);
   static const AttributeName flags[] = {ATTR_layout, ATTR_linear_before_reset, ATTR_input_forget};
@@ -52,7 +74,7 @@ static bool check_attributes(const Node *node, const CellKind *cell, int directi
     good = shape_error(node, "`hidden_size` is %lld; it must be at least 1", (long long)hidden);
   if (node_has(node, ATTR_clip) && !(node_float(node, ATTR_clip) > 0))
     good = shape_error(node, "`clip` is %g; it must be greater than 0", node_float(node, ATTR_clip));
-  return good;
+  return check_ranges(node) && good;
 }
 
 typedef struct Extents {

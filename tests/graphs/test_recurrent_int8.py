@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Compiled RNN, GRU and LSTM with products of integers, over all attributes, against NumPy's exact products of the same
-integers (support/recurrent_int8.py).
+"""Compiled RNN, GRU and LSTM with products of integers, by ranges of each step or fixed ones, over all attributes, against
+NumPy's exact products of the same integers (support/recurrent_int8.py).
 
 One unit of one sum is some 1e-4 of a gate: the bound of f32, near 1e-6, finds a sum that is wrong by one.
 """
@@ -17,6 +17,7 @@ from support.recurrent_int8 import int8_configuration
 from support.refusal import refused
 
 CONFIGURATIONS = [int8_configuration(seed) for seed in some(range(210), 60)]
+FIXED = [int8_configuration(seed, fixed=True) for seed in some(range(210), 60)]
 
 
 def check_values(configuration, group, outputs_of):
@@ -40,6 +41,17 @@ def check_target(configuration, group, compile, tmp_path, *options):
 @in_groups(CONFIGURATIONS, 4)
 def test_values_are_those_of_exact_products(configuration, group, compile, tmp_path):
     check_target(configuration, group, compile, tmp_path)
+
+
+@in_groups(FIXED, 3)
+def test_by_fixed_ranges_values_are_those_of_exact_products(configuration, group, compile, tmp_path):
+    check_target(configuration, group, compile, tmp_path)
+
+
+@in_groups(FIXED[:GROUP], 1)
+@pytest.mark.parametrize("target", ["x86-64-v3", "x86-64"])
+def test_by_fixed_ranges_targets_compute_the_same(configuration, group, target, compile, tmp_path):
+    check_target(configuration, group, compile, tmp_path, f"--target={target}")
 
 
 @in_groups(CONFIGURATIONS[:2 * GROUP], 1)
@@ -127,13 +139,13 @@ def test_pieces_with_carried_states_equal_the_whole_sequence_bit_for_bit(configu
 # ---- values at the edge ----
 
 
-def one_layer(op, R, W, precision="int8-dynamic"):
+def one_layer(op, R, W, precision="int8-dynamic", **ranges):
     """Of one direction, without biases: X [T, 1, I], Y."""
     model = Model("edge")
     model.dim("T", 1, 4, 20)
     x = model.input("x", "f32", ["T", 1, W.shape[2]])
     model.node(op, [x, model.constant(W, "W"), model.constant(R, "R")], ["Y"], hidden_size=R.shape[2],
-               precision=precision)
+               precision=precision, **ranges)
     model.output("Y")
     return model
 
@@ -174,10 +186,14 @@ def test_weights_without_the_least_one_are_multiplied_with_the_signs_of_the_inpu
     assert [key for key, has_signs in found.items() if has_signs] == [("x86-64-v3", -127)], found
 
 
-def test_a_row_that_is_not_finite_makes_nan_and_others_stay(compile, tmp_path):
+STATIC = {"precision": "int8-static", "input_range": [-1.0, 0.9], "hidden_range": [-0.8, 0.8]}
+
+
+@pytest.mark.parametrize("how", [{}, STATIC], ids=["dynamic", "static"])
+def test_a_row_that_is_not_finite_makes_nan_and_others_stay(how, compile, tmp_path):
     rng = np.random.default_rng(5)
     W, R = (rng.uniform(-1, 1, (1, 4 * 24, n)).astype(np.float32) / 5 for n in (30, 24))
-    path = compile(one_layer("LSTM", R, W).write(tmp_path))
+    path = compile(one_layer("LSTM", R, W, **how).write(tmp_path))
     x = rng.uniform(-1, 1, (6, 1, 30)).astype(np.float32)
     with Module(path) as module, module.context(threads=2) as context:
         good = context.run({"x": x})["Y"]
@@ -199,7 +215,32 @@ def test_zeros_are_exact(compile, tmp_path):
         assert not context.run({"x": x + 1})["Y"][:, 0, 0, 4].any()
 
 
+def test_what_leaves_a_fixed_range_is_its_end(compile, tmp_path):
+    """The largest floats, too, whose products with the scale are no integers of 32 bits."""
+    rng = np.random.default_rng(7)
+    W = rng.uniform(-1, 1, (1, 9, 7)).astype(np.float32)
+    path = compile(one_layer("RNN", np.zeros((1, 9, 9), np.float32), W, **STATIC).write(tmp_path))
+    x = np.array([[-3e38, -2, -1, 0.9, 2, 3e38, 0]], np.float32)[:, None]
+    with Module(path) as module, module.context() as context:
+        assert np.array_equal(context.run({"x": x})["Y"], context.run({"x": np.clip(x, -1, 0.9)})["Y"])
+
+
 # ---- what is refused ----
+
+
+@pytest.mark.parametrize("ranges, words", [
+    ({"input_range": None}, "precision int8-static needs the attribute `input_range`"),
+    ({"hidden_range": None}, "precision int8-static needs the attribute `hidden_range`"),
+    ({"input_range": [0.0]}, "`input_range` has 1 numbers; expected 2"),
+    ({"hidden_range": [1.0, -1.0]}, "`hidden_range` is 1 to -1; expected least <= 0 <= most"),
+    ({"hidden_range": [0.5, 1.0]}, "`hidden_range` is 0.5 to 1; expected least <= 0 <= most"),
+    ({"input_range": [0.0, 0.0]}, "`input_range` is 0 to 0; expected least <= 0 <= most, more than 2^-100 apart"),
+    ({"input_range": [-1e300, 1.0]}, "`input_range` is -1e+300 to 1; expected"),
+])
+def test_ranges_that_cannot_be_are_refused(rnncc, tmp_path, ranges, words):
+    how = {name: value for name, value in (STATIC | ranges).items() if value is not None}
+    model = one_layer("RNN", np.zeros((1, 3, 3), np.float32), np.ones((1, 3, 2), np.float32), **how)
+    refused(rnncc, tmp_path, model.write(tmp_path), 2, "nodes[0]", words)
 
 
 def test_weights_that_are_not_constant_are_refused(rnncc, tmp_path):

@@ -76,11 +76,13 @@ def test_a_network_of_floats_is_of_none(rnncc, root):
 
 
 @pytest.mark.parametrize("precision, due", [("int8-dynamic", ("int8", "inputs and states by the range of each step")),
+                                            ("int8-static", ("int8", "inputs and states by ranges that the model has")),
                                             ("f32", ("f32", "its precision is f32"))])
 def test_a_recurrent_layer_is_what_its_precision_says(rnncc, tmp_path, precision, due):
     model = Model("net")
     W, R = (model.constant(numpy.ones((1, 4 * 8, n), numpy.float32)) for n in (6, 8))
-    model.output(model.node("LSTM", [model.input("x", "f32", [5, 2, 6]), W, R], hidden_size=8, precision=precision))
+    model.output(model.node("LSTM", [model.input("x", "f32", [5, 2, 6]), W, R], hidden_size=8, precision=precision,
+                            input_range=[-1.0, 1.0], hidden_range=[-1.0, 1.0]))
     rows, last = rows_of(rnncc, tmp_path, model)
     assert rows == [("LSTM", *due)]
     assert last == f"{100.0 if due[0] == 'int8' else 0.0}% of {5 * 2 * 32 * 14 / 1e6:.4g} million multiply-adds are of integers of 8 bits"

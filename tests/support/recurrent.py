@@ -206,8 +206,8 @@ class Configuration:
     def stepped(self, t, d, b):
         """After each step."""
 
-    def product(self, matrix, vector, seen=True):
-        """seen: the vector is known to the bit."""
+    def product(self, matrix, vector, of):
+        """of: "x", "h", or "rh", the reset gate's product with h, which no output shows."""
         return matrix @ vector
 
     def cell(self, weights, d):
@@ -224,17 +224,17 @@ class Configuration:
                 if self.clip else gate_sum
 
         def rnn(x, h, c):
-            return f(clipped(times(W[0], x) + times(R[0], h) + Wb[0] + Rb[0])), c
+            return f(clipped(times(W[0], x, "x") + times(R[0], h, "h") + Wb[0] + Rb[0])), c
 
         def gru(x, h, c):
-            z = f(clipped(times(W[0], x) + times(R[0], h) + Wb[0] + Rb[0]))
-            r = f(clipped(times(W[1], x) + times(R[1], h) + Wb[1] + Rb[1]))
-            hidden = r * (times(R[2], h) + Rb[2]) if self.linear_before_reset else times(R[2], r * h, False) + Rb[2]
-            n = g(clipped(times(W[2], x) + Wb[2] + hidden))
+            z = f(clipped(times(W[0], x, "x") + times(R[0], h, "h") + Wb[0] + Rb[0]))
+            r = f(clipped(times(W[1], x, "x") + times(R[1], h, "h") + Wb[1] + Rb[1]))
+            hidden = r * (times(R[2], h, "h") + Rb[2]) if self.linear_before_reset else times(R[2], r * h, "rh") + Rb[2]
+            n = g(clipped(times(W[2], x, "x") + Wb[2] + hidden))
             return (1 - z) * n + z * h, c
 
         def lstm(x, h, c):
-            i, o, forget, n = (times(W[gate], x) + times(R[gate], h) + Wb[gate] + Rb[gate] for gate in range(gates))
+            i, o, forget, n = (times(W[gate], x, "x") + times(R[gate], h, "h") + Wb[gate] + Rb[gate] for gate in range(gates))
             i = f(clipped(i + Pi * c))
             forget = 1 - i if self.input_forget else f(clipped(forget + Pf * c))
             c = forget * c + i * g(clipped(n))

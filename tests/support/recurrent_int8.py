@@ -30,6 +30,17 @@ def quantised(vector):
     return numbers.astype(np.int64), width / F(255), from_half
 
 
+def quantised_by(ends, vector):
+    """The same by a fixed range, whose ends elements beyond it are."""
+    least, most = (F(end) for end in ends)
+    inverse, bounded = F(255) / (most - least), np.clip(vector.astype(F), least, most)
+    zero, scaled = np.rint(-least * inverse), bounded * inverse
+    numbers = np.clip(np.rint(scaled) + zero, 0, 255) - zero
+    inside = (least < vector) & (vector < most)
+    from_half = np.where(inside, np.abs(np.abs(scaled.astype(float) - np.rint(scaled)) - 0.5), 1)
+    return numbers.astype(np.int64), (most - least) / F(255), from_half
+
+
 def step_of(row):
     """What one is in integers: those of a quantiser again, if the elements are its multiples; else the largest is 127."""
     largest = np.abs(row).max()
@@ -54,8 +65,16 @@ def quantised_weights(matrix):
 
 @dataclass
 class Int8Configuration(Configuration):
+    ranges: dict = None  # fixed ones, of "x" and "h"
+
     def attributes(self, layout):
-        return super().attributes(layout) | {"precision": "int8-dynamic"}
+        if not self.ranges:
+            return super().attributes(layout) | {"precision": "int8-dynamic"}
+        return super().attributes(layout) | {"precision": "int8-static", "input_range": self.ranges["x"],
+                                             "hidden_range": self.ranges["h"]}
+
+    def quantised(self, vector, of):
+        return quantised_by(self.ranges[of[-1]], vector) if self.ranges else quantised(vector)
 
     def weights_of(self, matrix):
         """quantised_weights(), once for all steps."""
@@ -64,11 +83,11 @@ class Int8Configuration(Configuration):
             self.known[place] = matrix, quantised_weights(matrix)
         return self.known[place][1]
 
-    def product(self, matrix, vector, seen=True):
+    def product(self, matrix, vector, of):
         weights, scales = self.weights_of(matrix)
-        numbers, scale, from_half = quantised(vector)
+        numbers, scale, from_half = self.quantised(vector, of)
         steps = (scale * scales).astype(float)
-        if not seen:
+        if of == "rh":
             near = np.abs(weights[:, from_half < NEAR]).sum(axis=1)
             self.step_doubt = self.step_doubt + near * steps
         return weights @ numbers * steps
@@ -82,8 +101,11 @@ class Int8Configuration(Configuration):
         return super().values(weights, feeds, seen)
 
 
-def int8_configuration(seed):
-    """Y is always an output: it has the states that the steps start from."""
+def int8_configuration(seed, fixed=False):
+    """Y is always an output: it has the states that the steps start from. fixed: ranges that some elements leave, as inputs
+    are up to 1, and most states up to less."""
     made = random_configuration(seed)
     outputs = ("Y",) + tuple(name for name in made.outputs if name != "Y")
-    return Int8Configuration(**vars(replace(made, outputs=outputs)))
+    ends = np.random.default_rng(seed).uniform(0.3, 1.1, 4).tolist()
+    ranges = {"x": [-ends[0], ends[1]], "h": [-ends[2], ends[3]]} if fixed else None
+    return Int8Configuration(**vars(replace(made, outputs=outputs)), ranges=ranges)

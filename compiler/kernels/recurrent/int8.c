@@ -18,7 +18,17 @@ enum { MOST_DEPTH = 65793 };
 static int64_t row_bytes(int64_t n) { return round_up(n, ROW_UNIT); }
 static int64_t packed_depth(int64_t n) { return round_up(n, DEPTH_STEP); }
 
-bool int8_asked(const Node *node) { return node_word(node, ATTR_precision) == PRODUCTS_int8_dynamic; }
+bool int8_asked(const Node *node) { return node_word(node, ATTR_precision) != PRODUCTS_f32; }
+
+bool int8_is_static(const Node *node) { return node_word(node, ATTR_precision) == PRODUCTS_int8_static; }
+
+void int8_read_ranges(const Node *node, Layer *l) {
+  l->fixed_ranges = int8_is_static(node);
+  for (int end = 0; l->fixed_ranges && end < 2; end++) {
+    l->input_range[end] = node_attribute(node, ATTR_input_range)->floats[end];
+    l->hidden_range[end] = node_attribute(node, ATTR_hidden_range)->floats[end];
+  }
+}
 
 const char *int8_obstacle(const Node *node) {
   for (int i = INPUT_W; i <= INPUT_R; i++) {
@@ -165,9 +175,11 @@ void int8_pack(Graph *graph, Node *node, MatrixPlan *matrix, const char *name) {
 
 /* ---- lowering ---- */
 
-static void give_rows(Call *call, const Node *node, int64_t bytes, int64_t scales, int64_t end) {
+static void give_rows(Call *call, const Node *node, int64_t bytes, int64_t scales, int64_t end, const double range[2]) {
   operand_bytes(call, "quantised", node->scratch, bytes, scales - bytes, READ_WRITE);
   operand_bytes(call, "row_scales", node->scratch, scales, end - scales, READ_WRITE);
+  operand_float(call, "least", range[0]);
+  operand_float(call, "most", range[1]);
 }
 
 static void give_weights(Call *call, const char *const parameters[3], const MatrixPlan *matrix) {
@@ -185,7 +197,7 @@ static void lower_input(Program *program, const Node *node, const Layer *l) {
   give_weights(call, weights_parameters, &l->matrices[MATRIX_INPUT]);
   give_matrix(program, call, "bias", &l->matrices[MATRIX_BIAS]);
   operand_bytes(call, "gates", node->scratch, 0, l->memory, WRITE);
-  give_rows(call, node, l->x_bytes, l->x_scales, l->state_bytes);
+  give_rows(call, node, l->x_bytes, l->x_scales, l->state_bytes, l->input_range);
   operand_dim(call, "rows", dim_mul(program->graph->dims, l->steps, l->batch));
   operand_integer(call, "inputs", l->inputs);
   operand_integer(call, "gates_row", l->gates_row);
@@ -200,7 +212,7 @@ static void lower_direction(Program *program, const Node *node, const Layer *l, 
   Call *call = kernel_call(program, node, steps_spec(program->arena, l, direction));
   give_weights(call, weights_parameters, &l->matrices[MATRIX_HIDDEN]);
   give_weights(call, candidate_parameters, &l->matrices[MATRIX_CANDIDATE]);
-  give_rows(call, node, l->state_bytes, l->state_scales, l->scratch_bytes);
+  give_rows(call, node, l->state_bytes, l->state_scales, l->scratch_bytes, l->hidden_range);
   operand_integer(call, "slots", l->slots);
   give_direction(program, call, node, l, direction);
   double h = (double)l->hidden;

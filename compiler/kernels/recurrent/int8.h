@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Layers whose products are of integers (the attribute `precision`: "int8-dynamic"). Weights are s8 with a scale for
- * each row of W and R, the largest of which is 127; X and the hidden state become u8 in each step, each sample by its
- * own range (templates/panel_int8.h). All else is f32.
+ * Layers whose products are of integers (the attribute `precision`: "int8-dynamic" or "int8-static"). Weights are s8
+ * with a scale for each row of W and R, the largest of which is 127; X and the hidden state become u8 in each step,
+ * each sample by its own range, or static: all by the node's (templates/panel_int8.h). All else is f32.
  */
 #ifndef RNNCC_RECURRENT_INT8_H
 #define RNNCC_RECURRENT_INT8_H
@@ -11,6 +11,10 @@
 
 /* Is it asked for? */
 bool int8_asked(const Node *node);
+/* By ranges that the node has? */
+bool int8_is_static(const Node *node);
+/* Sets what the layer has of them. */
+void int8_read_ranges(const Node *node, Layer *layer);
 /* What keeps its kernels from running the node; NULL: nothing. */
 const char *int8_obstacle(const Node *node);
 

@@ -93,6 +93,7 @@ KernelSpec *steps_spec(Arena *arena, const Layer *l, int direction) {
   KernelSpec *spec = cells_spec(arena, l->int8 ? "recurrent_int8" : "recurrent_steps", l, direction);
   if (l->int8) {
     kernel_knob(spec, "FORM", l->int8_form);
+    kernel_knob(spec, "FIXED", l->fixed_ranges);
     return spec;
   }
   kernel_knob(spec, "PANEL_PARTS", l->panel_parts);
@@ -111,6 +112,7 @@ KernelSpec *int8_input_spec(Arena *arena, const Layer *l) {
   kernel_knob(spec, "MIN_ROWS", l->gemm.rows.least);
   kernel_knob(spec, "PARTS", l->parts);
   kernel_knob(spec, "FORM", l->int8_form);
+  kernel_knob(spec, "FIXED", l->fixed_ranges);
   return spec;
 }
 

@@ -37,6 +37,7 @@ static void read_attributes(const Node *node, Layer *l) {
   l->clip = node_has(node, ATTR_clip) ? (float)node_float(node, ATTR_clip) : 0;
   l->lengths = node_input(node, INPUT_LENGTHS);
   l->int8 = int8_asked(node);
+  if (l->int8) int8_read_ranges(node, l);
   read_activations(node, l->activations);
 }
 
@@ -228,7 +229,7 @@ static const char *schedule_text(Arena *arena, const Layer *l) {
   if (v->hide) text_add(&text, "_hide");
   if (v->depth_block) text_add(&text, "_k%d", v->depth_block);
   if (v->input == INPUT_WITH_STEP) text_add(&text, "_step");
-  if (l->int8) text_add(&text, "_int8");
+  if (l->int8) text_add(&text, l->fixed_ranges ? "_int8s" : "_int8");
   if (v->chunk) text_add(&text, l->stack ? "_w%d" : "_c%d", v->chunk);
   return text.data;
 }
@@ -239,7 +240,7 @@ Layer *layer_run_by(Graph *graph, Node *node, const RecurrentVariant *variant) {
   if (!read_extents(node, l)) return NULL;
   const char *obstacle = int8_asked(node) ? int8_obstacle(node) : NULL;
   if (obstacle) {
-    error_at(node->where, EXIT_UNSUPPORTED, "precision int8-dynamic %s", obstacle);
+    error_at(node->where, EXIT_UNSUPPORTED, "precision %s %s", node_string(node, ATTR_precision), obstacle);
     return NULL;
   }
   read_attributes(node, l);

@@ -36,8 +36,10 @@ typedef struct Layer {
   int gates, unit_vectors, panel_parts, parts;
   RecurrentVariant variant; /* base.knobs by name */
   bool int8;                /* products of integers: int8.h */
-  int int8_form;            /* what is known of their weights: DOT_ANY or DOT_SIGNS of templates/simd/int8.h */
-  bool halves;              /* two workers share the middle one of an odd number of panels */
+  bool fixed_ranges;        /* of X and the states, whose elements are quantised by them, not by those of each row */
+  double input_range[2], hidden_range[2];
+  int int8_form; /* what is known of their weights: DOT_ANY or DOT_SIGNS of templates/simd/int8.h */
+  bool halves;   /* two workers share the middle one of an odd number of panels */
   int64_t directions, hidden, inputs, panels;
   bool reverse, batch_first, input_forget;
   float clip;        /* 0: none */

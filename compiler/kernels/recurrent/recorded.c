@@ -33,6 +33,7 @@ static void add_kind(Text *text, const MmLayer *l, const Target *target) {
   add_if(text, l->cell == CELL_LSTM && node_int(node, ATTR_input_forget), "coupled");
   add_if(text, node_has(node, ATTR_clip), "clip");
   add_if(text, int8_asked(node), target->has_dot ? "int8dot" : "int8");
+  add_if(text, int8_is_static(node), "static");
   add_activations(text, node);
 }
 
