@@ -207,9 +207,21 @@ static const char *take_ranges(void *into, const char *value) {
 }
 
 static const char *take_recurrent(void *into, const char *value) {
-  bool dynamic = !strcmp(value, "dynamic");
-  ((Options *)into)->quantise.rewrite.dynamic_recurrent = dynamic;
-  return dynamic || !strcmp(value, "weights") ? NULL : "weights or dynamic";
+  static const char *const words[] = {
+      [PRODUCTS_f32] = "weights", [PRODUCTS_int8_dynamic] = "dynamic", [PRODUCTS_int8_static] = "static"};
+  enum { N_WORDS = sizeof words / sizeof *words };
+  int word = 0;
+  while (word < N_WORDS && strcmp(words[word], value) != 0) word++;
+  ((Options *)into)->quantise.rewrite.recurrent = (RecurrentProducts)word;
+  return word < N_WORDS ? NULL : "weights, dynamic or static";
+}
+
+static const char *take_group(void *into, const char *value) {
+  char *end;
+  long group = strtol(value, &end, 10);
+  bool right = *value >= '0' && *value <= '9' && !*end && precision_group_fits(group);
+  if (right) ((Options *)into)->quantise.rewrite.group = (int)group;
+  return right ? NULL : "a power of two from 8 to 1024";
 }
 
 static const char *take_dump(void *into, const char *value) {

@@ -106,6 +106,9 @@ static void check_quantising(Options *options) {
   if (options->quantise.n_data) return;
   if (options->quantise.max_error >= 0) REFUSE("--max-error needs samples: expected --data, found none");
   if (options->quantise.plot) REFUSE("--plot needs samples: expected --data, found none");
+  if (options->quantise.feedback) REFUSE("--feedback needs samples: expected --data, found none");
+  if (options->quantise.rewrite.recurrent == PRODUCTS_int8_static)
+    REFUSE("--recurrent=static needs samples: expected --data, found none");
 }
 
 static void check_kind(Options *options) {

@@ -9,16 +9,15 @@ enum { MOST_ROWS_OF_DEPTH = 4, MOST_DEPTH = 1024 };
 /* Part of the mean square that is added in every direction: others than the rows' do not become free. */
 static const double DAMPING = 1e-3;
 
-/* The upper triangle of the mean of x' x, damped. */
-static void add_moments(double *moments, int64_t n, int64_t depth, const float *rows) {
-  double trace = 0;
+bool feedback_fits(int64_t depth) { return depth <= MOST_DEPTH; }
+
+void feedback_add(double *moments, int64_t n, int64_t depth, const float *rows) {
   for (int64_t row = 0; row < n; row++)
     for (int64_t i = 0; i < depth; i++) {
-      double x = (double)rows[row * depth + i] / (double)n;
+      double x = (double)rows[row * depth + i];
+      if (x == 0) continue;
       for (int64_t j = i; j < depth; j++) moments[i * depth + j] += x * (double)rows[row * depth + j];
     }
-  for (int64_t i = 0; i < depth; i++) trace += moments[i * depth + i];
-  for (int64_t i = 0; i < depth; i++) moments[i * depth + i] += DAMPING * trace / (double)depth;
 }
 
 /* Of a column k at a time, from the last one: what it explains is taken from those before it. */
@@ -31,16 +30,18 @@ static void factor(double *a, int64_t depth, double *column) {
   }
 }
 
+const double *feedback_of(Arena *arena, double *moments, int64_t depth) {
+  double trace = 0;
+  for (int64_t i = 0; i < depth; i++) trace += moments[i * depth + i];
+  if (!(trace > 0) || !isfinite(trace)) return NULL;
+  for (int64_t i = 0; i < depth; i++) moments[i * depth + i] += DAMPING * trace / (double)depth;
+  factor(moments, depth, ARENA_ARRAY(arena, double, depth));
+  return moments;
+}
+
 const double *feedback_for(Arena *arena, int64_t n, int64_t depth, const float *rows) {
-  double largest = 0;
-  if (n == 0 || depth > MOST_DEPTH || n > MOST_ROWS_OF_DEPTH * depth) return NULL;
-  for (int64_t i = 0; i < n * depth; i++) {
-    if (!isfinite(rows[i])) return NULL;
-    largest = fmax(largest, fabs((double)rows[i]));
-  }
-  if (largest == 0) return NULL;
-  double *a = ARENA_ARRAY(arena, double, depth *depth), *column = ARENA_ARRAY(arena, double, depth);
-  add_moments(a, n, depth, rows);
-  factor(a, depth, column);
-  return a;
+  if (!feedback_fits(depth) || n > MOST_ROWS_OF_DEPTH * depth) return NULL;
+  double *moments = ARENA_ARRAY(arena, double, depth *depth);
+  feedback_add(moments, n, depth, rows);
+  return feedback_of(arena, moments, depth);
 }

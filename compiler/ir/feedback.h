@@ -9,11 +9,19 @@
 #ifndef RNNCC_FEEDBACK_H
 #define RNNCC_FEEDBACK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "support/arena.h"
 
 /* U, [depth][depth], for these rows, [n][depth]; NULL: they are not finite, or too many, or too long, for it to pay. */
 const double *feedback_for(Arena *arena, int64_t n, int64_t depth, const float *rows);
+
+/* The same in parts, for any number of rows. Is this depth one for which it pays? */
+bool feedback_fits(int64_t depth);
+/* Adds to the upper triangle of x' x. */
+void feedback_add(double *moments, int64_t n, int64_t depth, const float *rows);
+/* Makes U of it, in its place; NULL: no row had another number than 0, or one had an infinite one, or NaN. */
+const double *feedback_of(Arena *arena, double *moments, int64_t depth);
 
 #endif

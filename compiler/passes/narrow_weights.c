@@ -42,24 +42,30 @@ static const Value *table_behind(const Value *x, int64_t depth) {
 }
 
 /* For the input, whose channels have `depth` numbers each. */
-static const double *feedback_of(const Graph *graph, const Node *node, int input, int64_t depth) {
+static const double *feedback_of_table(const Graph *graph, const Node *node, int input, int64_t depth) {
   bool rows_are_last = !is_op(node, OP_Gemm) || !node_int(node, ATTR_transA);
   const Value *table = input == INPUT_W && rows_are_last ? table_behind(node->inputs[INPUT_X], depth) : NULL;
   return table ? feedback_for(graph->arena, dim_value(table->shape[0]), depth, table->data) : NULL;
 }
 
-/* W and R are [directions][gates * units][depth]; B is [depth][columns], or of Gemm the other way round. Those that the
- * model keeps narrow itself stay as they are. */
-void narrow_weights(Graph *graph, Node *node, int input, const NarrowWeights *form) {
+/* W and R are [directions][gates * units][depth]; B is [depth][columns], or of Gemm the other way round. */
+int64_t narrow_channels(const Node *node, int input, NarrowWeights *form) {
   const Value *w = node->inputs[input];
-  NarrowWeights channels = *form;
   int last = w->rank - 1;
   bool rows = is_recurrent(node) || (is_op(node, OP_Gemm) && node_int(node, ATTR_transB));
   int64_t depth = dim_value(w->shape[rows ? last : last - 1]);
+  form->inner = rows ? depth : 1;
+  form->count = value_count(w) / depth;
+  return depth;
+}
+
+/* Those that the model keeps narrow itself stay as they are. */
+void narrow_weights(Graph *graph, Node *node, int input, const NarrowWeights *form) {
+  const Value *w = node->inputs[input];
+  NarrowWeights channels = *form;
+  int64_t depth = narrow_channels(node, input, &channels);
   if (w->narrow) return;
-  channels.inner = rows ? depth : 1;
-  channels.count = value_count(w) / depth;
   node->inputs[input] = narrow_is_scaled(form)
-                            ? narrow_scaled(graph, w, &channels, feedback_of(graph, node, input, depth))
+                            ? narrow_scaled(graph, w, &channels, feedback_of_table(graph, node, input, depth))
                             : narrow_rounded(graph, w, form->dtype);
 }

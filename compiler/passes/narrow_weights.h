@@ -10,6 +10,9 @@ bool can_be_narrow(const Value *weights);
 /* Has the node weights that its kernels can keep in fewer bits: constants in f32 of RNN, GRU, LSTM, MatMul or Gemm? */
 bool has_weights(const Node *node);
 
+/* Sets inner and count of the form, for this input of such a node; returns the numbers of a channel. */
+int64_t narrow_channels(const Node *node, int input, NarrowWeights *form);
+
 /* Rounds the constant that is this input of such a node (INPUT_W or INPUT_R, of a product 1) to the form's dtype, of i8
  * and i4 with scales for each output channel, and for each of the form's group. Its value is then a constant of f32
  * that says so (ir/narrow.h). Products and sums stay in f32. Numbers are the nearest ones; but of i8 and i4, where they

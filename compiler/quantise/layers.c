@@ -3,7 +3,10 @@
 
 #include <math.h>
 
+#include "ir/bodies.h"
+#include "ir/cell.h"
 #include "ir/op.h"
+#include "shapes/shape.h"
 #include "support/list.h"
 
 static const LayerKind layer_kinds[] = {
@@ -100,15 +103,28 @@ static const char *why_not_layer(const Layers *layers, const Node *node, const L
   return with_data ? why_not_joined(layers, node, kind) : "it has no weights";
 }
 
-static void add_layer(Layers *layers, Node *node, bool with_data) {
+static void add_layer(Layers *layers, Graph *graph, Node *node, bool with_data) {
   const LayerKind *kind = kind_of(node);
   if (!kind) return;
   const char *why_not = why_not_layer(layers, node, kind, with_data);
   if (why_not && !kind->n_weights) return; /* a sum like any other */
-  Layer layer = {.node = node, .kind = kind, .alone = -1, .why_not = why_not};
+  Layer layer = {.node = node, .graph = graph, .kind = kind, .alone = -1, .why_not = why_not, .ranges = {-1, -1, -1}};
   if (!why_not) layer.channel_axis = channel_axis_of(node, kind);
   layer.int8 = !why_not;
   *LIST_ADD(layers->graph->arena, layers->list, layers->n, layers->capacity) = layer;
+}
+
+/* Those of bodies, which have weights. */
+static void add_inner_layers(Layers *layers, const Node *node) {
+  Attribute *bodies[MAX_BODIES];
+  for (int b = 0, count = node_bodies(node, bodies); b < count; b++) {
+    Graph *body = bodies[b]->graph;
+    for (int n = 0; n < body->n_nodes; n++) {
+      const LayerKind *kind = kind_of(body->nodes[n]);
+      if (kind && kind->n_weights) add_layer(layers, body, body->nodes[n], false);
+      add_inner_layers(layers, body->nodes[n]);
+    }
+  }
 }
 
 /* ---- activations ---- */
@@ -117,7 +133,7 @@ static int activation_for(Layers *layers, Value *value) {
   int *place = &layers->activation_of[value->id];
   if (*place >= 0) return *place;
   *place = layers->n_activations;
-  Activation activation = {.value = value, .root = *place, .usable = true, .channel_axis = -1};
+  LayerData activation = {.value = value, .root = *place, .usable = true, .channel_axis = -1};
   *LIST_ADD(layers->graph->arena, layers->activations, layers->n_activations, layers->activation_capacity) = activation;
   return *place;
 }
@@ -139,7 +155,7 @@ static void add_sources(Layers *layers) {
 /* The axis of the data that the weights' input channels stand along. */
 static void set_channels(Layers *layers, const Layer *layer) {
   if (!layer->kind->n_weights || layer->data[0] < 0) return;
-  Activation *of = &layers->activations[layer->data[0]];
+  LayerData *of = &layers->activations[layer->data[0]];
   int axis = is_op(layer->node, OP_Conv) ? 1 : is_op(layer->node, OP_MatMul) ? of->value->rank - 1 : 1;
   if (is_op(layer->node, OP_Gemm) && node_int(layer->node, ATTR_transA)) return;
   if (axis >= of->value->rank || !dim_is_const(of->value->shape[axis])) return;
@@ -148,7 +164,7 @@ static void set_channels(Layers *layers, const Layer *layer) {
 }
 
 static void add_activations(Layers *layers, Layer *layer) {
-  if (layer->why_not || !layer->kind->data_in_8_bits) return;
+  if (layer->why_not || !layer->kind->data_in_8_bits || layer->graph != layers->graph) return;
   layer->n_data = layer->kind->all_inputs ? layer->node->n_inputs : 1;
   layer->data = ARENA_ARRAY(layers->graph->arena, int, layer->n_data);
   layer->sources = ARENA_ARRAY(layers->graph->arena, int, layer->n_data);
@@ -159,18 +175,54 @@ static void add_activations(Layers *layers, Layer *layer) {
   set_channels(layers, layer);
 }
 
-Layers layers_find(Graph *graph, bool with_data) {
+/* ---- ranges of recurrent layers ---- */
+
+bool is_recurrent_layer(const Layer *layer) { return layer->kind->n_weights == MAX_WEIGHTS; }
+
+void layer_make_y(Graph *graph, Layer *layer) {
+  Node *node = layer->node;
+  if (node->outputs[0]) return;
+  graph_set_output(node, 0, graph_value(graph, node->name, node->where));
+  layer->made_y = infer_node(graph, node);
+}
+
+static void add_ranges(Layers *layers, Layer *layer) {
+  const Node *node = layer->node;
+  layer_make_y(layers->graph, layer);
+  Value *const values[] = {[RANGE_INPUT] = node->inputs[INPUT_X],
+                           [RANGE_STATES] = node->outputs[0],
+                           [RANGE_INITIAL] = node_input(node, INPUT_H)};
+  for (int i = 0; i < N_RANGES; i++)
+    if (values[i] && !values[i]->data) layer->ranges[i] = activation_for(layers, values[i]);
+}
+
+const LayerData *layer_input(const Layers *layers, const Layer *layer) {
+  int place = layer->n_data ? layer->data[0] : layer->ranges[RANGE_INPUT];
+  return place < 0 ? NULL : &layers->activations[place];
+}
+
+static void set_origins(Layers *layers, const Node *node) {
+  for (int i = 0; i < node->n_outputs; i++)
+    if (node->outputs[i]) layers->layer_of[node->outputs[i]->id] = origin(layers, node->outputs[i]);
+}
+
+Layers layers_find(Graph *graph, bool with_data, bool fixed_ranges) {
   Layers layers = {.graph = graph};
-  layers.activation_of = ARENA_ARRAY(graph->arena, int, graph->n_values + 1);
-  layers.layer_of = ARENA_ARRAY(graph->arena, int, graph->n_values + 1);
-  for (int i = 0; i < graph->n_values; i++) layers.activation_of[i] = layers.layer_of[i] = -1;
+  const int n_values = graph->n_values + graph->n_nodes; /* with the Ys that are made */
+  layers.activation_of = ARENA_ARRAY(graph->arena, int, n_values + 1);
+  layers.layer_of = ARENA_ARRAY(graph->arena, int, n_values + 1);
+  for (int i = 0; i < n_values; i++) layers.activation_of[i] = layers.layer_of[i] = -1;
   for (int n = 0; n < graph->n_nodes; n++) {
-    Node *node = graph->nodes[n];
-    add_layer(&layers, node, with_data);
-    for (int i = 0; i < node->n_outputs; i++)
-      if (node->outputs[i]) layers.layer_of[node->outputs[i]->id] = origin(&layers, node->outputs[i]);
+    add_layer(&layers, graph, graph->nodes[n], with_data);
+    set_origins(&layers, graph->nodes[n]);
+    add_inner_layers(&layers, graph->nodes[n]);
   }
-  for (int i = 0; with_data && i < layers.n; i++) add_activations(&layers, &layers.list[i]);
+  for (int i = 0; with_data && i < layers.n; i++) {
+    Layer *layer = &layers.list[i];
+    add_activations(&layers, layer);
+    bool can = !layer->why_not && is_recurrent_layer(layer) && layer->graph == graph;
+    if (fixed_ranges && can) add_ranges(&layers, layer);
+  }
   add_sources(&layers);
   return layers;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What of a graph can be in int8. A layer is a node that multiplies constant weights (convolutions, matrix products,
- * recurrent layers), or one that joins or pools the results of such nodes. An activation is a tensor that a layer reads
- * in eight bits. Nodes that only move or compare elements (Reshape, MaxPool) have one scale for what they read and
- * write.
+ * What of a graph, and of bodies in it, can be in int8. A layer is a node that multiplies constant weights
+ * (convolutions, matrix products, recurrent layers), or one that joins or pools the results of such nodes. An
+ * activation is a tensor that a layer reads in eight bits. Nodes that only move or compare elements (Reshape, MaxPool)
+ * have one scale for what they read and write.
  */
 #ifndef RNNCC_QUANTISE_LAYERS_H
 #define RNNCC_QUANTISE_LAYERS_H
@@ -20,7 +20,7 @@ typedef struct Seen {
   int64_t *bins; /* HISTOGRAM_BINS, equal parts of the range */
 } Seen;
 
-typedef struct Activation {
+typedef struct LayerData {
   Value *value;
   int root; /* the activation whose range it has; its own place: itself */
   int channel_axis;
@@ -30,7 +30,7 @@ typedef struct Activation {
   float scale;
   uint8_t zero;
   bool usable; /* false: it has values that are not finite */
-} Activation;
+} LayerData;
 
 /* Weights of one operand in eight bits, for each output channel symmetric around 0. */
 typedef struct Rounded {
@@ -51,16 +51,24 @@ typedef struct LayerKind {
   bool all_inputs;          /* of a joining node: all are data; else the first */
 } LayerKind;
 
+/* What a recurrent layer by fixed ranges multiplies: X, the states that it makes, those that it begins with. */
+enum { RANGE_INPUT, RANGE_STATES, RANGE_INITIAL, N_RANGES };
+
 typedef struct Layer {
   Node *node;
+  Graph *graph; /* the body that it is in: there weights alone are in eight bits; or the network */
   const LayerKind *kind;
   int channel_axis; /* of the weights */
   int n_data;
-  int *sources;        /* the layers that these inputs come from; -1: none */
-  int *data;           /* activation that each of the first n_data inputs is; -1: it is constant */
-  bool int8;           /* chosen */
-  double alone;        /* error of the outputs with this layer alone in int8; negative: not measured */
-  const char *why_not; /* NULL: it can be in int8 */
+  int *sources;                 /* the layers that these inputs come from; -1: none */
+  int *data;                    /* activation that each of the first n_data inputs is; -1: it is constant */
+  int ranges[N_RANGES];         /* of such a layer: activations; -1: none */
+  bool made_y;                  /* the node had no output Y, which is watched */
+  double *moments[MAX_WEIGHTS]; /* of what each operand of weights multiplies, ir/feedback.h, shared; NULL: not seen */
+  const double *feedback[MAX_WEIGHTS]; /* what follows from them; NULL: integers are the nearest ones */
+  bool int8;                           /* chosen */
+  double alone;                        /* error of the outputs with this layer alone in int8; negative: not measured */
+  const char *why_not;                 /* NULL: it can be in int8 */
 } Layer;
 
 typedef struct Layers {
@@ -68,13 +76,22 @@ typedef struct Layers {
   int n, capacity;
   Layer *list;
   int n_activations, activation_capacity;
-  Activation *activations;
+  LayerData *activations;
   int *activation_of; /* by value id; -1: none */
   int *layer_of; /* by value id: the layer that computes it, activation functions and moves behind it left out; -1 */
 } Layers;
 
-/* With data: activations too. Without: weights alone. needs: infer_shapes, dense ids. */
-Layers layers_find(Graph *graph, bool with_data);
+/* With data: activations too. Without: weights alone. fixed_ranges: recurrent layers have ranges. needs: infer_shapes,
+ * dense ids. */
+Layers layers_find(Graph *graph, bool with_data, bool fixed_ranges);
+
+/* The activation that the table tells of the layer: what it reads. NULL: it reads only floats. */
+const LayerData *layer_input(const Layers *layers, const Layer *layer);
+
+bool is_recurrent_layer(const Layer *layer);
+
+/* Gives a recurrent layer that has none the output Y, where the states of all steps are seen. */
+void layer_make_y(Graph *graph, Layer *layer);
 
 /* Does the node only move or compare elements of its first input? */
 bool moves_elements(const Node *node);

@@ -16,8 +16,10 @@ static void tell(const char *what) { fprintf(stderr, "rnncc: %s\n", what); }
 static void drop_unusable(Layers *layers) {
   for (int i = 0; i < layers->n; i++) {
     Layer *layer = &layers->list[i];
-    for (int k = 0; k < layer->n_data; k++)
-      if (!layers->activations[layer->data[k]].usable) layer->why_not = "its data are not finite on the samples";
+    for (int k = 0; k < layer->n_data + N_RANGES; k++) {
+      int place = k < layer->n_data ? layer->data[k] : layer->ranges[k - layer->n_data];
+      if (place >= 0 && !layers->activations[place].usable) layer->why_not = "its data are not finite on the samples";
+    }
     if (layer->why_not) layer->int8 = false;
   }
 }
@@ -47,7 +49,7 @@ void quantise(const QuantiseOptions *options, Graph *graph, const QuantiseBuild 
   double error = 0;
   if (with_data) samples = samples_read(graph, options->n_data, options->data);
   if (options->equalise) equalise(graph);
-  Layers layers = layers_find(graph, with_data);
+  Layers layers = layers_find(graph, with_data, options->rewrite.recurrent == PRODUCTS_int8_static);
   if (!count_possible(&layers))
     fatal_at(LOCATION_FILE(graph->file), EXIT_UNSUPPORTED,
              "no layer can be in int8: expected a Conv, MatMul, Gemm, LSTM, GRU or RNN of f32 with constant weights");

@@ -17,6 +17,7 @@ typedef struct QuantiseOptions {
   RangeRule ranges;
   double percentile; /* of RANGES_PERCENTILE */
   bool equalise;
+  bool feedback; /* integers make up for each other's errors, as the samples show them */
   RewriteOptions rewrite;
   double max_error;   /* of the outputs: layers go back to f32 until it is met; negative: not asked for */
   int threads;        /* that modules run on; 0: all that the machine has */

@@ -13,7 +13,7 @@ static const double LEAST_SCALE = 1e-12;
 /* ---- what is seen ---- */
 
 /* Sums by channel: the mean's numerators. */
-void seen_extremes(Seen *seen, const Activation *activation, const float *data, const int64_t *shape) {
+void seen_extremes(Seen *seen, const LayerData *activation, const float *data, const int64_t *shape) {
   int64_t after = 1, count = 1;
   for (int axis = 0; axis < activation->value->rank; axis++) {
     count *= shape[axis];
@@ -95,7 +95,7 @@ static void without_tails(const Seen *seen, double percentile, double *least, do
   *most = min_double(*most, seen->least + (high + 1) * range_of(seen) / HISTOGRAM_BINS);
 }
 
-static void choose_range(Activation *a, RangeRule rule, double percentile) {
+static void choose_range(LayerData *a, RangeRule rule, double percentile) {
   const Seen *seen = &a->seen;
   a->usable = seen->not_finite == 0 && seen->count > 0;
   if (!a->usable) return;
@@ -112,8 +112,8 @@ void choose_ranges(Layers *layers, RangeRule rule, double percentile) {
   for (int i = 0; i < layers->n_activations; i++)
     if (layers->activations[i].root == i) choose_range(&layers->activations[i], rule, percentile);
   for (int i = 0; i < layers->n_activations; i++) {
-    Activation *a = &layers->activations[i];
-    const Activation *root = &layers->activations[a->root];
+    LayerData *a = &layers->activations[i];
+    const LayerData *root = &layers->activations[a->root];
     a->usable = root->usable, a->least = root->least, a->most = root->most, a->scale = root->scale,
     a->zero = root->zero;
   }

@@ -12,7 +12,7 @@ typedef enum RangeRule {
 } RangeRule;
 
 /* First round: the least and the most; the second, with bins, counts. `means` are sums until ranges_finish(). */
-void seen_extremes(Seen *seen, const Activation *activation, const float *data, const int64_t *shape);
+void seen_extremes(Seen *seen, const LayerData *activation, const float *data, const int64_t *shape);
 void seen_counts(Seen *seen, const float *data, int64_t count);
 
 /* Sets range, scale and zero point of each activation; 0 is always among the 256 numbers. */

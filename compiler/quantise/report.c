@@ -24,12 +24,12 @@ static double largest_error(const Layers *layers) {
 
 static const char *precision_of(const Layer *layer) {
   if (!layer->int8) return "f32";
-  return layer->n_data ? "int8" : "int8 weights";
+  return layer->n_data || layer->ranges[RANGE_INPUT] >= 0 ? "int8" : "int8 weights";
 }
 
 /* The data's range and scale. */
 static void add_range(Text *text, const Layers *layers, const Layer *layer) {
-  const Activation *a = layer->n_data ? &layers->activations[layer->data[0]] : NULL;
+  const LayerData *a = layer_input(layers, layer);
   if (!a || !a->usable)
     text_add(text, "  %10s %10s  %9s", "-", "-", "-");
   else

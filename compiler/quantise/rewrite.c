@@ -4,7 +4,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "ir/bodies.h"
+#include "ir/cell.h"
+#include "ir/narrow.h"
 #include "ir/op.h"
+#include "ir/tensor.h"
+#include "passes/narrow_weights.h"
 #include "quantise/weights.h"
 #include "shapes/build.h"
 #include "support/list.h"
@@ -26,8 +31,10 @@ static Rewriter rewriter_new(const Layers *layers, RewriteOptions options) {
   r.in_use = ARENA_ARRAY(graph->arena, bool, layers->n_activations + 1);
   r.eight = ARENA_ARRAY(graph->arena, Value *, layers->n_activations + 1);
   r.of = ARENA_ARRAY(graph->arena, const Layer *, graph->n_nodes + 1);
-  for (int i = 0; i < layers->n; i++)
-    if (!layers->list[i].why_not) r.of[layers->list[i].node->id] = &layers->list[i];
+  for (int i = 0; i < layers->n; i++) {
+    const Layer *layer = &layers->list[i];
+    if (!layer->why_not && layer->graph == graph) r.of[layer->node->id] = layer;
+  }
   return r;
 }
 
@@ -48,7 +55,7 @@ static Value *constant(const Rewriter *r, const char *name, DType dtype, int ran
 /* QuantizeLinear and DequantizeLinear of the activation. */
 static Value *in_eight_bits(Rewriter *r, int place) {
   if (r->eight[place]) return r->eight[place];
-  const Activation *a = &r->layers->activations[place];
+  const LayerData *a = &r->layers->activations[place];
   Builder builder = {r->graph, arena_format(r->graph->arena, "%s.quantized", a->value->name), a->value->where};
   Value *scale =
       constant(r, arena_format(r->graph->arena, "%s.scale", a->value->name), RNNCC_F32, 0, NULL, &a->scale, 1);
@@ -87,6 +94,30 @@ static Value *as_floats(const Rewriter *r, const Value *weights, int axis, const
   return graph_constant(r->graph, weights->name, RNNCC_F32, weights->rank, shape, data);
 }
 
+/* DequantizeLinear of weights with scales for groups, in blocks of the axis that is summed over. */
+static Value *stand_for_groups(const Rewriter *r, const Node *reader, const Value *weights) {
+  const NarrowWeights *narrow = weights->narrow;
+  int64_t shape[MAX_RANK], blocks[MAX_RANK], count = value_count(weights), depth = count / narrow->count;
+  bool rows = narrow->inner != 1 || depth == 1;
+  int axis = rows ? weights->rank - 1 : 0;
+  int8_t *integers = ARENA_ARRAY(r->graph->arena, int8_t, count);
+  float *scales = ARENA_ARRAY(r->graph->arena, float, narrow->count * narrow->groups);
+  for (int i = 0; i < weights->rank; i++) blocks[i] = shape[i] = dim_value(weights->shape[i]);
+  blocks[axis] = narrow->groups;
+  for (int64_t i = 0; i < count; i++) integers[i] = (int8_t)narrow_integer(weights, i);
+  for (int64_t c = 0; c < narrow->count; c++)
+    for (int64_t g = 0; g < narrow->groups; g++)
+      scales[rows ? c * narrow->groups + g : g * narrow->count + c] = narrow->scales[c * narrow->groups + g];
+  const char *name = weights->name ? weights->name : reader->name;
+  Builder builder = dequantized(r, reader, name);
+  Value *const from[] = {graph_constant(r->graph, name, RNNCC_I8, weights->rank, shape, integers),
+                         graph_constant(r->graph, arena_format(r->graph->arena, "%s.scale", name), RNNCC_F32,
+                                        weights->rank, blocks, scales)};
+  const Attribute attributes[] = {attribute_int(ATTR_axis, axis),
+                                  attribute_int(ATTR_block_size, narrow->group ? narrow->group : depth)};
+  return build_op(&builder, OP_DequantizeLinear, 2, from, 1, 2, attributes)->outputs[0];
+}
+
 /* In i32, in steps of the product of the data's scale and the weights'. */
 static Value *bias_of(const Rewriter *r, const Node *reader, const float *bias, float data_scale,
                       const Rounded *weights) {
@@ -118,23 +149,80 @@ static const double *least_scales(const Rewriter *r, const Layer *layer, float d
   return least;
 }
 
+/* Of a layer by fixed ranges: X; and the states that it makes, and those that it begins with. */
+static void set_range(const Rewriter *r, Node *node, AttributeName name, double least, double most) {
+  static const double least_width = 1e-9; /* of data that are always 0 */
+  const double range[] = {least, max_double(most, least + least_width)};
+  set_attribute(r->graph, node, attribute_floats(r->graph->arena, name, 2, range));
+}
+
+/* A layer of a body has no ranges. */
+static int products_of(const Rewriter *r, const Layer *layer) {
+  bool fixed = r->options.recurrent == PRODUCTS_int8_static && layer->ranges[RANGE_INPUT] < 0;
+  return fixed ? PRODUCTS_int8_dynamic : (int)r->options.recurrent;
+}
+
+static void set_ranges(const Rewriter *r, const Layer *layer, Node *node) {
+  const LayerData *all = r->layers->activations, *x = &all[layer->ranges[RANGE_INPUT]];
+  const Value *initial = node_input(layer->node, INPUT_H);
+  double least = all[layer->ranges[RANGE_STATES]].least, most = all[layer->ranges[RANGE_STATES]].most;
+  if (layer->ranges[RANGE_INITIAL] >= 0) {
+    least = min_double(least, all[layer->ranges[RANGE_INITIAL]].least);
+    most = max_double(most, all[layer->ranges[RANGE_INITIAL]].most);
+  }
+  for (int64_t i = 0; initial && initial->data && i < value_count(initial); i++) {
+    least = min_double(least, value_element(initial, i));
+    most = max_double(most, value_element(initial, i));
+  }
+  set_range(r, node, ATTR_input_range, x->least, x->most);
+  set_range(r, node, ATTR_hidden_range, least, most);
+}
+
+static bool multiplies_integers(const Rewriter *r, const Layer *layer) {
+  return r->options.recurrent != PRODUCTS_f32 && is_recurrent_layer(layer);
+}
+
+/* Weights of products in f32, or of products of integers in a recurrent layer: with scales for groups, and with
+ * integers that make up for each other's errors. */
+static Value *narrowed(const Rewriter *r, const Layer *layer, const Node *node, int k) {
+  int place = layer->kind->weights[k];
+  bool integers = multiplies_integers(r, layer);
+  NarrowWeights form = {.dtype = RNNCC_I8, .group = integers ? 0 : r->options.group};
+  narrow_channels(layer->node, place, &form);
+  Value *made = narrow_scaled(r->graph, layer->node->inputs[place], &form, layer->feedback[k]);
+  if (!integers) return stand_for_groups(r, node, made);
+  made->narrow = NULL;
+  return made;
+}
+
+static bool is_narrowed(const Rewriter *r, const Layer *layer, int k) {
+  bool grouped = r->options.group > 0 && !multiplies_integers(r, layer);
+  bool matrix = layer->kind->op != OP_Conv && (is_recurrent_layer(layer) || layer->node->inputs[1]->rank == 2);
+  return !layer->n_data && matrix && (grouped || layer->feedback[k]);
+}
+
 /* The node's weights, and its bias, become integers. `node`: the layer's, or one like it. */
 static void round_constants(const Rewriter *r, const Layer *layer, Node *node) {
-  const Activation *input = layer->n_data ? &r->layers->activations[layer->data[0]] : NULL;
-  bool dynamic = r->options.dynamic_recurrent && layer->kind->n_weights == MAX_WEIGHTS;
+  const LayerData *input = layer->n_data ? &r->layers->activations[layer->data[0]] : NULL;
+  bool integers = multiplies_integers(r, layer);
   for (int k = 0; k < layer->kind->n_weights; k++) {
     int place = layer->kind->weights[k];
+    if (is_narrowed(r, layer, k)) {
+      node->inputs[place] = narrowed(r, layer, node, k);
+      continue;
+    }
     const Value *weights = layer->node->inputs[place];
     const double *least = input ? least_scales(r, layer, input->scale) : NULL;
     Rounded rounded = weights_round(r->graph->arena, weights, layer->channel_axis, least);
     const float *bias = input ? bias_corrected(r->layers, layer, &rounded, r->options.correct_bias) : NULL;
     bool wanted = bias && (r->options.correct_bias || node_input(layer->node, layer->kind->bias));
     Value *bias_value = wanted ? bias_of(r, node, bias, input->scale, &rounded) : NULL;
-    node->inputs[place] = dynamic ? as_floats(r, weights, layer->channel_axis, &rounded)
-                                  : stand_for(r, node, weights, layer->channel_axis, &rounded);
+    node->inputs[place] = integers ? as_floats(r, weights, layer->channel_axis, &rounded)
+                                   : stand_for(r, node, weights, layer->channel_axis, &rounded);
     if (bias_value) node->inputs[layer->kind->bias] = bias_value;
   }
-  if (dynamic) set_attribute(r->graph, node, attribute_one_of(ATTR_precision, PRODUCTS_int8_dynamic));
+  if (integers) set_attribute(r->graph, node, attribute_one_of(ATTR_precision, products_of(r, layer)));
+  if (layer->ranges[RANGE_INPUT] >= 0) set_ranges(r, layer, node);
 }
 
 /* The node's inputs become a list of its own, with room for a bias. */
@@ -264,6 +352,12 @@ static void mark_used(Rewriter *r) {
     }
 }
 
+/* Y that was made to be watched. */
+static void drop_made(const Layers *layers) {
+  for (int i = 0; i < layers->n; i++)
+    if (layers->list[i].made_y) layers->list[i].node->outputs[0] = NULL;
+}
+
 /* A value that a kernel writes in eight bits is read so by all. */
 static void read_in_eight_bits(Rewriter *r, Node *node, const Layer *layer) {
   Value **inputs = arena_copy(r->graph->arena, (void *)node->inputs, (size_t)node->n_inputs * sizeof *inputs);
@@ -275,14 +369,53 @@ static void read_in_eight_bits(Rewriter *r, Node *node, const Layer *layer) {
   node->inputs = inputs;
 }
 
+static const Layer *chosen_layer(const Layers *layers, const Node *node) {
+  for (int i = 0; i < layers->n; i++)
+    if (layers->list[i].node == node && layers->list[i].int8) return &layers->list[i];
+  return NULL;
+}
+
+static void rewrite_inner(Rewriter *r, const Node *node);
+
+/* Shapes are inferred again from what the body is now. */
+static void rewrite_body(Rewriter *r, Attribute *attribute) {
+  Graph *outer = r->graph, *body = r->graph = attribute->graph;
+  Node **nodes;
+  int n = graph_take_nodes(body, &nodes);
+  for (int i = 0; i < n; i++) {
+    const Layer *layer = chosen_layer(r->layers, nodes[i]);
+    rewrite_inner(r, nodes[i]);
+    if (layer) round_constants(r, layer, nodes[i]);
+    graph_append(body, nodes[i]);
+  }
+  graph_renumber(body);
+  attribute->source = NULL;
+  r->graph = outer;
+}
+
+/* The bodies of the node that have chosen layers, or inner bodies that do. */
+static void rewrite_inner(Rewriter *r, const Node *node) {
+  Attribute *bodies[MAX_BODIES];
+  for (int b = 0, count = node_bodies(node, bodies); b < count; b++)
+    for (int i = 0; i < r->layers->n; i++) {
+      const Graph *graph = r->layers->list[i].int8 ? r->layers->list[i].graph : NULL;
+      while (graph && graph != bodies[b]->graph) graph = graph->outer;
+      if (!graph) continue;
+      rewrite_body(r, bodies[b]);
+      break;
+    }
+}
+
 void rewrite_chosen(const Layers *layers, RewriteOptions options) {
   Rewriter r = rewriter_new(layers, options);
   Node **nodes;
   mark_used(&r);
+  drop_made(layers);
   int n = graph_take_nodes(r.graph, &nodes);
   for (int i = 0; i < n; i++) {
     const Layer *layer = r.of[nodes[i]->id];
     if (layer && !layer->int8) layer = NULL;
+    rewrite_inner(&r, nodes[i]);
     read_in_eight_bits(&r, nodes[i], layer);
     if (layer) {
       lengthen_inputs(&r, layer, nodes[i]);

@@ -3,11 +3,13 @@
 #ifndef RNNCC_QUANTISE_REWRITE_H
 #define RNNCC_QUANTISE_REWRITE_H
 
+#include "ir/op.h"
 #include "quantise/layers.h"
 
 typedef struct RewriteOptions {
-  bool correct_bias;      /* biases make up for rounded weights */
-  bool dynamic_recurrent; /* recurrent layers multiply integers, too */
+  int group;                   /* numbers of a channel that share a scale, where products are in f32; 0: all */
+  bool correct_bias;           /* biases make up for rounded weights */
+  RecurrentProducts recurrent; /* what recurrent layers multiply; their weights are integers in any case */
 } RewriteOptions;
 
 /* The activations become outputs, behind the graph's own. */

@@ -91,6 +91,14 @@ static double error_with(const Search *search, const Module *module, rnncc_tenso
 
 /* ---- which layers ---- */
 
+/* Layers of bodies are not measured alone, and are the last that go back to f32. */
+static int most_sensitive(const Layers *layers, const double *alone, const bool *int8) {
+  int worst = -1;
+  for (int i = 0; i < layers->n; i++)
+    if (int8[i] && (worst < 0 || alone[i] > alone[worst])) worst = i;
+  return worst;
+}
+
 /* A layer that only joins or pools is in int8 if one that it reads is. */
 static void settle(const Layers *layers, bool *int8) {
   for (int i = 0; i < layers->n; i++) {
@@ -99,13 +107,6 @@ static void settle(const Layers *layers, bool *int8) {
     for (int k = 0; k < layer->n_data; k++) reads_int8 |= layer->sources[k] >= 0 && int8[layer->sources[k]];
     int8[i] &= reads_int8;
   }
-}
-
-static int most_sensitive(const Layers *layers, const double *alone, const bool *int8) {
-  int worst = -1;
-  for (int i = 0; i < layers->n; i++)
-    if (int8[i] && (worst < 0 || alone[i] > alone[worst])) worst = i;
-  return worst;
 }
 
 static void search_body(void *argument) {
@@ -121,7 +122,8 @@ static void search_body(void *argument) {
   Module module = module_open(arena, search->switched, search->options->threads);
   rnncc_tensor **expected = expected_of(search, &module, switches);
   for (int i = 0; i < layers->n; i++) {
-    if (layers->list[i].why_not) continue;
+    result->alone[i] = -1;
+    if (layers->list[i].why_not || layers->list[i].graph != layers->graph) continue;
     switches[i] = true;
     result->alone[i] = error_with(search, &module, expected, switches);
     switches[i] = false;

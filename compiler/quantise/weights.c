@@ -96,7 +96,7 @@ static int64_t input_channel(const Layer *layer, const Value *weights, int64_t i
 /* Adds the mean of the layer's output that rounding is the cause of, by output channel. */
 static void subtract_drift(const Layers *layers, const Layer *layer, const Rounded *rounded, double *bias) {
   const Value *weights = layer->node->inputs[layer->kind->weights[0]];
-  const Activation *input = &layers->activations[layer->data[0]];
+  const LayerData *input = &layers->activations[layer->data[0]];
   Axis sizes = axis_of(weights, layer->channel_axis);
   if (!input->seen.means || input->channel_axis < 0) return;
   for (int64_t i = 0, count = value_count(weights); i < count; i++)

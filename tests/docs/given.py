@@ -108,6 +108,14 @@ def samples(folder):
         numpy.save(folder / f"{k:02}.npy", rng.uniform(-1, 1, (1, 3, 32, 32)).astype(numpy.float32))
 
 
+def sequences(folder):
+    """Of net.onnx."""
+    folder.mkdir()
+    rng = numpy.random.default_rng(SEED)
+    for k in range(16):
+        numpy.save(folder / f"{k:02}.npy", rng.uniform(-1, 1, (40 + k, 1, 40)).astype(numpy.float32))
+
+
 def tagger_weights(folder):
     """Of the model that model-format.md shows."""
     rng = numpy.random.default_rng(SEED)
@@ -120,7 +128,8 @@ def tagger_weights(folder):
 
 
 FILES = {"net.onnx": recurrent, "stream.onnx": stream, "model.onnx": frozen, "encoder.onnx": recurrent, "decoder.onnx": stream,
-         "joiner.onnx": joiner, "cnn.onnx": convolutional, "vad.onnx": rates, "train.onnx": trained, "samples": samples}
+         "joiner.onnx": joiner, "cnn.onnx": convolutional, "vad.onnx": rates, "train.onnx": trained, "samples": samples,
+         "sequences": sequences}
 
 
 def make(name, folder):

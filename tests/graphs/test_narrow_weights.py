@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from support.amount import long_tests, some
+from support.feedback import lower_by_feedback
 from support.model_builder import Model
 from support.targets import SCALABLE
 
@@ -198,23 +199,6 @@ def test_rounded_by_the_option_they_are_what_they_are_rounded_to(target, precisi
         assert_close(*results)
     else:
         assert all(np.array_equal(a.view(np.uint32), b.view(np.uint32)) for a, b in zip(*(result.values() for result in results)))
-
-
-def lower_by_feedback(w, rows, precision):
-    """w [columns, depth] as --precision has it where it multiplies such rows: each number in turn, after the errors of those
-    before it have been added as far as the rows are alike there. H = U D U' is Cholesky's, from its last row on."""
-    moments = rows.astype(float).T @ rows / len(rows)
-    moments += np.eye(len(moments)) * 1e-3 * np.trace(moments) / len(moments)
-    upper = np.linalg.cholesky(moments[::-1, ::-1])[::-1, ::-1]
-    upper = upper / np.diag(upper)
-    kind, _, group = precision.partition(":")
-    most, group = 7 if kind == "int4" else 127, int(group or (32 if kind == "int4" else w.shape[1]))
-    due, carried = np.zeros_like(w), w.astype(float)
-    for k in range(w.shape[1]):
-        scale = np.abs(w[:, k // group * group:(k // group + 1) * group]).max(1) / np.float32(most)
-        due[:, k] = np.clip(np.rint(carried[:, k].astype(np.float32) / scale), -most, most) * scale
-        carried[:, k + 1:] += np.outer(w[:, k] - due[:, k].astype(float), upper[k, k + 1:])
-    return due
 
 
 ROWS, DEPTH, UNITS = 20, 64, 16

@@ -11,8 +11,9 @@ import pytest
 from conftest import ROOT
 from support.amount import long_tests
 from support.beam_search import search
+from support.quantised import quantise, rows
 
-WORDS = 500
+WORDS, SAMPLES = 500, 240
 BEAM = 4
 SEARCHED = slice(None, None, 1 if long_tests() else 5)  # NumPy's search of a word takes 30 ms
 
@@ -44,16 +45,21 @@ def models(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def say_in(rnnrun, compile, models):
+def pronounce(rnnrun):
+    """pronounce(module, words)."""
+    seconds = 120 * (5 if "RNNCC_PROFILES" in os.environ else 1)
+
+    def run(module, words):
+        return subprocess.run([rnnrun.path.parent / "g2p", module], input="\n".join(words), capture_output=True, text=True,
+                              timeout=seconds)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def say_in(pronounce, compile, models):
     """say_in(options of rnncc) -> say(beam, words)."""
-    def compiled(*given):
-        def run(beam, words):
-            return subprocess.run([rnnrun.path.parent / "g2p", compile(models[beam], *given)], input="\n".join(words),
-                                  capture_output=True, text=True, timeout=120 * (5 if "RNNCC_PROFILES" in os.environ else 1))
-
-        return run
-
-    return compiled
+    return lambda *given: lambda beam, words: pronounce(compile(models[beam], *given), words)
 
 
 @pytest.fixture(scope="module")
@@ -61,10 +67,14 @@ def say(say_in):
     return say_in()
 
 
+def words_of(root):
+    lines = (root / "models" / "held_out" / "hyphenate.txt").read_text().splitlines()
+    return [line.split()[0] for line in lines if not line.startswith("#")]
+
+
 @pytest.fixture(scope="module")
 def words(root):
-    lines = (root / "models" / "held_out" / "hyphenate.txt").read_text().splitlines()
-    return [line.split()[0] for line in lines if not line.startswith("#")][:WORDS]
+    return words_of(root)[:WORDS]
 
 
 def best_of_beam(package, word, beam):
@@ -89,6 +99,19 @@ def test_weights_of_fewer_bits_say_the_same_of_most_words(say, say_in, words, pr
     wide, narrow = (one(1, words).stdout.splitlines() for one in (say, say_in(f"--precision={precision}")))
     assert len(wide) == len(narrow) == WORDS
     assert sum(a == b for a, b in zip(wide, narrow)) >= part * WORDS
+
+
+def test_weights_of_8_bits_that_other_words_chose_say_the_same_of_99_5_percent(rnncc, say, pronounce, compile, models, root,
+                                                                               words, tmp_path):
+    """All weights, those in the decoder's body, too, with a scale for each 8."""
+    from pretrained import g2p
+    for word in words_of(root)[WORDS:WORDS + SAMPLES]:
+        numpy.save(tmp_path / f"{word}.npy", numpy.array([*map(g2p.LETTERS.index, word), g2p.END_OF_WORD]))
+    done = quantise(rnncc, models[1], tmp_path / "q.json", "--feedback", "--group=8", "--threads=1", data=tmp_path / "*.npy")
+    assert [row[5] for row in rows(done).values()] == 3 * ["int8 weights"], done.stdout
+    wide, narrow = (said.stdout.splitlines() for said in (say(1, words), pronounce(compile(tmp_path / "q.json"), words)))
+    assert len(wide) == len(narrow) == WORDS
+    assert sum(a == b for a, b in zip(wide, narrow)) >= 0.995 * WORDS
 
 
 def test_greedy_decoding_says_what_the_package_says(say, package, words):

@@ -282,6 +282,38 @@ def test_recurrent_weights_have_a_scale_by_row_and_direction(rnncc, rnnrun, comp
     assert error(dynamic) != error(done) and 0 < error(dynamic) < 0.05
 
 
+@pytest.mark.parametrize("op, gates", [("LSTM", 4), ("GRU", 3), ("RNN", 1)])
+@pytest.mark.parametrize("rule", ["minmax", "mse"])
+def test_fixed_ranges_are_those_of_what_the_layer_reads_and_of_all_its_states(rnncc, tmp_path, op, gates, rule):
+    """Of a layer that gives only its last state, and begins with one that is larger than those that it makes."""
+    model, whole = Model("cell"), Model("whole")
+    w, r = normal(1, gates * 5, 7), normal(1, gates * 5, 5)
+    for net, names in ((model, ["", "hN"]), (whole, ["steps", "hN"])):
+        net.dim("T", 1, 6, 12)
+        x, h = net.input("x", "f32", ["T", 2, 7]), net.input("h", "f32", [1, 2, 5])
+        net.node(op, [x, net.constant(w, "W"), net.constant(r, "R"), "", "", h], outputs=names, hidden_size=5)
+        net.output(*filter(None, names))
+        net.write(tmp_path)
+    runs = [{"x": normal(5 + k % 3, 2, 7), "h": 2 * normal(1, 2, 5)} for k in range(8)]
+    for name in "xh":
+        save(tmp_path, name, [run[name] for run in runs])
+    done = quantise(rnncc, tmp_path / "cell.json", tmp_path / "q.json", "--recurrent=static", f"--ranges={rule}",
+                    f"--data=x={tmp_path}/x*.npy", f"--data=h={tmp_path}/h*.npy")
+    node = Written(tmp_path / "q.json").node("n0", op)
+    assert node["attributes"]["precision"] == "int8-static" and node["outputs"][0] == ""
+    seen = [run for k, run in enumerate(runs) if k % 4 != 3]
+    states = [array for run in seen for array in (run["h"], whole.onnx_run(run)["steps"])]
+    for key, arrays in (("input_range", [run["x"] for run in seen]), ("hidden_range", states)):
+        ends = [min(array.min() for array in arrays), max(array.max() for array in arrays)]
+        least, most = node["attributes"][key]
+        if rule == "minmax":
+            assert (least, most) == pytest.approx(ends, rel=1e-4), key
+        else:
+            assert ends[0] * 1.001 <= least < 0.7 * ends[0] and 0.7 * ends[1] < most <= 1.001 * ends[1], key
+    row = rows(done)["n0"]
+    assert row[1:3] == pytest.approx(node["attributes"]["input_range"], rel=1e-3) and row[5] == "int8" and 0 < row[4] == error(done) < 0.05
+
+
 def test_products_of_integers_take_weights_of_any_size(rnncc, tmp_path):
     model = Model("large")
     x = model.input("x", "f32", [6, 1, 140])

@@ -81,7 +81,10 @@ def test_samples_that_do_not_fit_are_named(rnncc, model, tmp_path, array, words)
     (["--data={0}/a.npy", "--ranges=percentile:101"], "--ranges: expected mse, minmax, percentile"),
     (["--data={0}/a.npy", "--ranges=percentile:nan"], "--ranges: expected mse, minmax, percentile"),
     (["--data={0}/a.npy", "--ranges=mse:3"], "--ranges: expected mse, minmax, percentile"),
-    (["--data={0}/a.npy", "--recurrent=fast"], "--recurrent: expected weights or dynamic"),
+    (["--data={0}/a.npy", "--recurrent=fast"], "--recurrent: expected weights, dynamic or static"),
+    (["--feedback"], "--feedback needs samples: expected --data, found none"),
+    (["--data={0}/a.npy", "--group=12"], "--group: expected a power of two from 8 to 1024"),
+    (["--recurrent=static"], "--recurrent=static needs samples: expected --data, found none"),
     (["--data={0}/a.npy", "--target=x86-64,x86-64-v2"], "quantize: expected one target, found 2"),
 ])
 def test_wrong_options_are_named(rnncc, model, tmp_path, options, words):

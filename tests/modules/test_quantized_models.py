@@ -24,8 +24,7 @@ def outputs(path, runs, output):
 
 
 @pytest.mark.every_case
-@pytest.mark.parametrize("recurrent", ["weights", "dynamic"])
-@pytest.mark.parametrize("name", ["digits_cnn", "digits_rnn"])
+@pytest.mark.parametrize("name, recurrent", [("digits_cnn", "weights"), *(("digits_rnn", how) for how in ("weights", "dynamic", "static"))])
 def test_digits_lose_at_most_0_3_points(root, rnncc, compile, tmp_path, name, recurrent):
     images = numpy.load(root / "models" / "held_out" / "digits.images.npy")
     labels = numpy.load(root / "models" / "held_out" / "digits.labels.npy")

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+#include "quantise/moments.h"
+
+#include "ir/bodies.h"
+#include "ir/cell.h"
+#include "ir/control.h"
+#include "ir/feedback.h"
+#include "ir/narrow.h"
+#include "ir/op.h"
+#include "passes.h"
+#include "passes/narrow_weights.h"
+#include "quantise/apart.h"
+#include "quantise/module.h"
+#include "support/list.h"
+#include "support/numbers.h"
+
+/* Rows that all runs give, by depth; bytes of what a loop collects. */
+enum { ROWS_OF_DEPTH = 32, MOST_COLLECTED = 64 << 20 };
+
+/* A graph, and the node whose body it is. */
+typedef struct Inside {
+  const struct Inside *outer; /* NULL: it is the network */
+  Graph *graph;
+  Node *owner; /* in the outer graph */
+} Inside;
+
+/* Are products of these weights with rows the layer's? */
+static bool multiplies_rows(const Layer *layer) {
+  const Node *node = layer->node;
+  if (layer->why_not || layer->n_data || !layer->kind->n_weights || !has_weights(node)) return false;
+  return !is_op(node, OP_Gemm) || !node_int(node, ATTR_transA);
+}
+
+static int64_t depth_of(const Layer *layer, int k) {
+  return narrow_channels(layer->node, layer->kind->weights[k], &(NarrowWeights){0});
+}
+
+void moments_prepare(Layers *layers) {
+  for (int i = 0; i < layers->n; i++) {
+    Layer *layer = &layers->list[i];
+    for (int k = 0; multiplies_rows(layer) && k < layer->kind->n_weights; k++) {
+      int64_t depth = depth_of(layer, k);
+      if (feedback_fits(depth)) layer->moments[k] = shared_memory((size_t)(depth * depth) * sizeof(double));
+    }
+  }
+}
+
+/* ---- outputs ---- */
+
+/* Can the body's values be collected, a row an iteration? */
+static bool collects(const Node *owner) {
+  const Control *control = owner->control;
+  if (!control || !control->is_loop) return false;
+  return is_op(owner, OP_Loop) ||
+         (!node_has(owner, ATTR_scan_output_axes) && !node_has(owner, ATTR_scan_output_directions));
+}
+
+static bool fits(const Inside *in, const Value *value) {
+  int64_t bytes = value_max_bytes(value), rank = value->rank;
+  for (; in->outer; in = in->outer, rank++) {
+    if (!collects(in->owner)) return false;
+    bytes = saturating_mul(bytes, in->owner->control->most);
+  }
+  return rank <= MAX_RANK && bytes <= MOST_COLLECTED;
+}
+
+static Value *copied(Graph *graph, const char *name, Value *value) {
+  Node *copy = graph_node(graph, op_info(OP_Identity), name, 1, 1);
+  copy->inputs[0] = value;
+  copy->where = value->where;
+  graph_set_output(copy, 0, graph_value(graph, name, value->where));
+  return copy->outputs[0];
+}
+
+/* The owner's output for one of its body. */
+static Value *collected(const Inside *in, Value *value) {
+  Graph *outer = in->outer->graph, *body = in->graph;
+  Node *owner = in->owner;
+  const char *name = value->name ? value->name : owner->name;
+  *LIST_APPEND(body->arena, body->outputs, body->n_outputs) = copied(body, name, value);
+  int place = body->n_outputs - 1 - (is_op(owner, OP_Loop) ? 1 : 0); /* without the condition */
+  while (owner->n_outputs < place) *LIST_APPEND(outer->arena, owner->outputs, owner->n_outputs) = NULL;
+  *LIST_APPEND(outer->arena, owner->outputs, owner->n_outputs) = NULL;
+  Value *rows = graph_value(outer, name, owner->where);
+  graph_set_output(owner, place, rows);
+  return rows;
+}
+
+static void watch_value(const Inside *in, AllRows *all, Value *value, const Layer *layer, int k) {
+  if (!layer->moments[k] || !value || value->data || !fits(in, value)) return;
+  for (; in->outer; in = in->outer) value = collected(in, value);
+  Graph *graph = in->graph;
+  const char *name = arena_format(graph->arena, "rows_%d", all->n);
+  *LIST_ADD(graph->arena, all->list, all->n, all->capacity) = (Rows){layer->moments[k], depth_of(layer, k)};
+  *LIST_APPEND(graph->arena, graph->outputs, graph->n_outputs) = copied(graph, name, value);
+}
+
+static void watch_layer(const Inside *in, AllRows *all, Node *node, const Layer *of) {
+  Layer layer = *of;
+  layer.node = node;
+  watch_value(in, all, node->inputs[0], &layer, 0);
+  if (!is_recurrent_layer(&layer)) return;
+  layer_make_y(in->graph, &layer);
+  watch_value(in, all, node->outputs[0], &layer, 1);
+  watch_value(in, all, node_input(node, INPUT_H), &layer, 1);
+}
+
+/* A loop that was a search has copies of the layers' nodes, of the same weights. */
+static const Layer *layer_like(const Layers *layers, const Node *node) {
+  for (int i = 0; i < layers->n; i++) {
+    const Layer *layer = &layers->list[i];
+    if (!multiplies_rows(layer) || layer->node->op != node->op) continue;
+    if (layer->node->inputs[1]->data == node->inputs[1]->data) return layer;
+  }
+  return NULL;
+}
+
+static void watch_graph(const Layers *layers, const Inside *in, AllRows *all) {
+  for (int n = 0; n < in->graph->n_nodes; n++) {
+    Attribute *bodies[MAX_BODIES];
+    Node *node = in->graph->nodes[n];
+    const Layer *layer = layer_like(layers, node);
+    if (layer) watch_layer(in, all, node, layer);
+    for (int b = 0, count = node_bodies(node, bodies); b < count; b++) {
+      watch_graph(layers, &(Inside){in, bodies[b]->graph, node}, all);
+      bodies[b]->source = NULL; /* shapes are inferred again, from the body as it is now */
+    }
+  }
+  graph_renumber(in->graph);
+}
+
+AllRows moments_watch(Layers *layers) {
+  AllRows all = {0};
+  graph_each(layers->graph, expand_searches);
+  watch_graph(layers, &(Inside){.graph = layers->graph}, &all);
+  return all;
+}
+
+/* ---- sums ---- */
+
+void moments_add(const Rows *rows, const rnncc_tensor *seen, int n_runs) {
+  int64_t n = tensor_elements(seen) / rows->depth, most = ceil_div(ROWS_OF_DEPTH * rows->depth, n_runs);
+  int64_t taken = min_int(n, most);
+  for (int64_t i = 0; i < taken; i++)
+    feedback_add(rows->moments, 1, rows->depth, (const float *)seen->data + n * i / taken * rows->depth);
+}
+
+void moments_finish(Layers *layers) {
+  for (int i = 0; i < layers->n; i++) {
+    Layer *layer = &layers->list[i];
+    for (int k = 0; k < MAX_WEIGHTS; k++)
+      if (layer->moments[k])
+        layer->feedback[k] = feedback_of(layers->graph->arena, layer->moments[k], depth_of(layer, k));
+  }
+}
