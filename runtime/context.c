@@ -43,6 +43,7 @@ static size_t context_lay_out(rnncc_context *context, const Module *module, unsi
   context->arena = block_take(&block, 1, info->arena_bytes);
 #ifdef RNNCC_TRAINS
   context->gradients = block_take(&block, 1, module->training.bytes);
+  context->kept = block_take(&block, 1, module->training.trained_bytes);
 #endif
   return block.used;
 }

@@ -41,13 +41,18 @@ static inline void weights_release(WeightsReader *reader) {
 #endif
 #endif
 
+#ifdef RNNCC_TRAINS
+/* See trained.h. */
+typedef struct TrainedVersion TrainedVersion;
+#endif
+
 struct rnncc_model {
   const Module *module;
   Pool *pool;
   Turn turn;
   bool shares_all; /* runs of little work, too */
 #ifdef RNNCC_TRAINS
-  struct Trained *trained; /* its weights; training.c */
+  struct Trained *trained; /* its weights */
 #endif
 #ifndef RNNCC_EDGE
   ModelWeights *weights; /* NULL: none can change; else RNNCC_MUTABLE is defined */
@@ -71,8 +76,11 @@ struct rnncc_context {
   unsigned char *arena;              /* [arena_bytes] */
 #ifdef RNNCC_TRAINS
   unsigned char *gradients; /* [training.bytes] */
+  unsigned char *kept;      /* [training.trained_bytes]: gradients that the next ones are added to, if it `keeps` any */
+  bool keeps;
   enum { NOTHING_RAN, FORWARD_RAN, BACKWARD_RAN } ran;
-  int64_t ran_on; /* FORWARD_RAN: on which trained_version() */
+  int64_t ran_on;       /* FORWARD_RAN: on weights of which number */
+  TrainedVersion *held; /* while a part of the module runs: on these weights */
 #endif
 #ifndef RNNCC_EDGE
   WeightsReader reader;
@@ -156,15 +164,26 @@ RUNTIME_LOCAL rnncc_status training_step(rnncc_context *context, const rnncc_opt
 RUNTIME_LOCAL rnncc_status training_gradient_norm(rnncc_context *context, double *norm);
 RUNTIME_LOCAL rnncc_status training_weights_get(const rnncc_model *model, const char *name, void *data, size_t bytes);
 RUNTIME_LOCAL rnncc_status training_weights_set(rnncc_model *model, const char *name, const void *data, size_t bytes);
+RUNTIME_LOCAL rnncc_status training_weights_update(rnncc_model *model, const rnncc_weight *list, size_t n, char *why,
+                                                   size_t room);
 RUNTIME_LOCAL rnncc_status training_optimizer_reset(rnncc_model *model);
 RUNTIME_LOCAL rnncc_status training_seed(rnncc_context *context, uint64_t seed);
+RUNTIME_LOCAL rnncc_status training_gradients_keep(rnncc_context *context, int32_t keep);
+RUNTIME_LOCAL rnncc_status training_weight_factors(rnncc_model *model, const char *name, float learning_rate,
+                                                   float weight_decay);
+RUNTIME_LOCAL size_t training_checkpoint_bytes(const rnncc_context *context);
+RUNTIME_LOCAL rnncc_status training_checkpoint_get(rnncc_context *context, void *data, size_t bytes);
+RUNTIME_LOCAL rnncc_status training_checkpoint_set(rnncc_context *context, const void *data, size_t bytes);
 
 /* The model's weights as they begin; NULL: out of memory. */
 RUNTIME_LOCAL struct Trained *trained_create(const Module *module);
 RUNTIME_LOCAL void trained_destroy(struct Trained *trained);
-RUNTIME_LOCAL const unsigned char *trained_parameters(const struct Trained *trained);
-/* How often the weights have changed. */
-RUNTIME_LOCAL int64_t trained_version(const struct Trained *trained);
+/* The weights of now, which stay as they are until trained_release(). */
+RUNTIME_LOCAL TrainedVersion *trained_acquire(struct Trained *trained);
+RUNTIME_LOCAL void trained_release(TrainedVersion *version);
+RUNTIME_LOCAL const unsigned char *trained_parameters(const TrainedVersion *version);
+/* How often the weights had changed before. */
+RUNTIME_LOCAL int64_t trained_number(const TrainedVersion *version);
 #endif
 
 /* The functions of rnncc_api. Its model_create() knows the module. */

@@ -31,6 +31,12 @@ static const rnncc_api *const apis[MODULES];
       .optimizer_reset = training_optimizer_reset,                                                                     \
       .backward_from = training_backward_from,                                                                         \
       .seed = training_seed,                                                                                           \
+      .weights_update = training_weights_update,                                                                       \
+      .gradients_keep = training_gradients_keep,                                                                       \
+      .weight_factors = training_weight_factors,                                                                       \
+      .checkpoint_bytes = training_checkpoint_bytes,                                                                   \
+      .checkpoint_get = training_checkpoint_get,                                                                       \
+      .checkpoint_set = training_checkpoint_set,                                                                       \
   };
 RNNCC_MODULES(TRAINING)
 #define TRAINING_OF(name) &RNNCC_JOIN_VALUES(training_, name)

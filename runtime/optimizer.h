@@ -11,10 +11,11 @@
 /* What a step takes for all elements. */
 typedef struct Update {
   rnncc_optimizer by;
-  float scale;            /* of gradients, to clip their norm */
+  float scale;            /* of gradients: the caller's, and to clip their norm */
   float first_rate;       /* Adam: learning rate / (1 - beta1^t) */
   float second_root;      /* Adam: sqrt(1 - beta2^t) */
-  float *weights;         /* all of them */
+  const float *before;    /* all weights */
+  float *weights;         /* what becomes of them, apart */
   const float *gradients; /* of the same places */
   float *first, *second;  /* momentum, or Adam's means of gradients and of their squares */
 } Update;
@@ -31,24 +32,24 @@ static inline double squares_of(const float *x, int64_t n) {
 }
 
 static inline void sgd_update(const Update *u, int64_t begin, int64_t end) {
-  float *restrict w = u->weights, *restrict momentum = u->first;
-  const float *restrict d = u->gradients;
+  float *restrict next = u->weights, *restrict momentum = u->first;
+  const float *restrict w = u->before, *restrict d = u->gradients;
   const float rate = u->by.learning_rate, decay = u->by.weight_decay, keep = u->by.momentum, scale = u->scale;
   if (keep == 0) {
-    for (int64_t i = begin; i < end; i++) w[i] -= rate * (d[i] * scale + decay * w[i]);
+    for (int64_t i = begin; i < end; i++) next[i] = w[i] - rate * (d[i] * scale + decay * w[i]);
     return;
   }
   const float ahead = u->by.nesterov ? keep : 1, own = u->by.nesterov ? 1 : 0;
   for (int64_t i = begin; i < end; i++) {
     float g = d[i] * scale + decay * w[i];
     momentum[i] = keep * momentum[i] + g;
-    w[i] -= rate * (own * g + ahead * momentum[i]);
+    next[i] = w[i] - rate * (own * g + ahead * momentum[i]);
   }
 }
 
 static inline void adam_update(const Update *u, int64_t begin, int64_t end) {
-  float *restrict w = u->weights, *restrict mean = u->first, *restrict square = u->second;
-  const float *restrict d = u->gradients;
+  float *restrict next = u->weights, *restrict mean = u->first, *restrict square = u->second;
+  const float *restrict w = u->before, *restrict d = u->gradients;
   const float b1 = u->by.beta1, b2 = u->by.beta2, epsilon = u->by.epsilon, scale = u->scale;
   const float part = u->by.rule == RNNCC_ADAM ? u->by.weight_decay : 0;
   const float left = u->by.rule == RNNCC_ADAMW ? 1 - u->by.learning_rate * u->by.weight_decay : 1;
@@ -57,7 +58,7 @@ static inline void adam_update(const Update *u, int64_t begin, int64_t end) {
     float g = d[i] * scale + part * w[i];
     mean[i] = b1 * mean[i] + (1 - b1) * g;
     square[i] = b2 * square[i] + (1 - b2) * g * g;
-    w[i] = w[i] * left - rate * mean[i] / (__builtin_sqrtf(square[i]) * root + epsilon);
+    next[i] = w[i] * left - rate * mean[i] / (__builtin_sqrtf(square[i]) * root + epsilon);
   }
 }
 

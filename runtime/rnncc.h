@@ -288,13 +288,17 @@ typedef struct rnncc_trace {
  * backward(), which computes the gradient of the loss for each trained weight, and step() changes the weights by these.
  *
  *   weights     belong to the model, and all its contexts run on them. They begin as the compiled model has them.
- *   gradients   belong to the context. backward() writes them anew; they do not add up over runs.
- *   threads     step(), gradient_norm() and weights_set() must not run at the same time as anything else of the model
- *               or its contexts: that is the caller's to see to. All results are the same, bit for bit, for any number
- *               of threads.
+ *   gradients   belong to the context. backward() writes them anew; they add up over runs where gradients_keep() has
+ *               been called.
+ *   threads     whatever changes weights or reads what optimisers keep may be called while contexts run: it writes
+ *               weights of its own, and takes turns with its like. A run() or backward() that has begun ends with the
+ *               weights that it began with; each that begins after such a call has returned has the new ones, all of
+ *               them. A backward() on other weights than its run's is refused. All results are the same, bit for bit,
+ *               for any number of threads.
  *   inputs      must stay as they are from run() to the end of backward().
- *   memory      model_create allocates the weights and what the optimisers keep, twice as much again; the rest
- *               allocates nothing.
+ *   memory      model_create allocates the weights twice, and what the optimisers keep, twice as much again. The rest
+ *               allocates nothing, but for weights beside those of more than one run: as many times as there are
+ *               contexts at most.
  */
 typedef struct rnncc_training_info {
   uint32_t struct_size;
@@ -330,6 +334,8 @@ typedef struct rnncc_optimizer {
   float weight_decay;
   float max_norm;   /* > 0: gradients whose norm, over all weights, is larger are scaled to it first */
   int32_t nesterov; /* not 0: of SGD, Nesterov's momentum */
+  /* The gradients are multiplied by it before all else: 1 / n is for the mean of n that were kept. 0: by 1 */
+  float gradient_scale;
 } rnncc_optimizer;
 
 typedef struct rnncc_training {
@@ -345,11 +351,13 @@ typedef struct rnncc_training {
   rnncc_status (*gradient)(rnncc_context *, const char *name, void *data, size_t bytes);
   /* Changes the model's weights by the gradients of the context's last backward(), which can be used once. If a
    * gradient is no finite number: RNNCC_ERROR_VALUE, last_error() names the weight, and all weights stay as they are.
-   */
+   * Learning rates and all else may be others in each step, but not the rule: steps of Adam do not go on from momentum,
+   * or the other way round. RNNCC_ERROR_ARGUMENT, until optimizer_reset(). SGD without momentum keeps nothing, and goes
+   * with all. */
   rnncc_status (*step)(rnncc_context *, const rnncc_optimizer *);
   /* The norm of all gradients of the last backward(), before any were scaled. */
   rnncc_status (*gradient_norm)(rnncc_context *, double *norm);
-  /* A weight by its name. bytes must be exact. */
+  /* A weight by its name. bytes must be exact. Setting one copies the others: weights_update() sets several at once. */
   rnncc_status (*weights_get)(const rnncc_model *, const char *name, void *data, size_t bytes);
   rnncc_status (*weights_set)(rnncc_model *, const char *name, const void *data, size_t bytes);
   /* Makes the optimisers forget: momentum, Adam's means and how many steps there were. The weights stay. */
@@ -365,6 +373,31 @@ typedef struct rnncc_training {
    * seed, on any machine. Without it a context draws what each new one does. A model that draws nothing has no use for
    * it, and it is RNNCC_OK. */
   rnncc_status (*seed)(rnncc_context *, uint64_t seed);
+
+  /* Sets n weights at once: no run has some of them without the others. On failure none has changed, and `why`, of
+   * `room` bytes, says what is wrong, if it is given. */
+  rnncc_status (*weights_update)(rnncc_model *, const rnncc_weight *weights, size_t n, char *why, size_t room);
+
+  /* Not 0: the gradients of the last backward() are added to those of the context's next ones, until a step() has used
+   * them or refused what is not finite. So a batch may be run in parts. 0: what was kept is forgotten. */
+  rnncc_status (*gradients_keep)(rnncc_context *, int32_t keep);
+
+  /* From the next step on each step's learning rate and weight decay are, for this weight, multiplied by these, which
+   * are 1 at first. A rate of 0 freezes it: nothing of it changes, and its gradient is no part of any norm, nor looked
+   * at. */
+  rnncc_status (*weight_factors)(rnncc_model *, const char *name, float learning_rate, float weight_decay);
+
+  /*
+   * All that training goes on from, but gradients: weights and statistics, what the optimisers keep and how many steps
+   * they have made, and the context's states, with what Dropout draws next. A training that takes it up has the same
+   * bits as one that was never stopped. It is for modules of the same network, whatever they were compiled for;
+   * checkpoint_set() refuses what is of another, cut short or damaged, or has numbers that are not finite, and changes
+   * nothing then. `bytes` must be exact, and stay the same for a module. Optimisers' numbers, such as learning rates
+   * and weight_factors(), are the caller's.
+   */
+  size_t (*checkpoint_bytes)(const rnncc_context *);
+  rnncc_status (*checkpoint_get)(rnncc_context *, void *data, size_t bytes);
+  rnncc_status (*checkpoint_set)(rnncc_context *, const void *data, size_t bytes);
 } rnncc_training;
 
 typedef struct rnncc_api {

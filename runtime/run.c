@@ -34,6 +34,19 @@ static void take_weights(Run *run, rnncc_context *context) { (void)run, (void)co
 static void leave_weights(rnncc_context *context) { (void)context; }
 #endif
 
+#ifdef RNNCC_TRAINS
+/* So are those that are trained. */
+static void take_trained(rnncc_context *context) {
+  context->held = trained_acquire(context->model->trained);
+  context->ran_on = trained_number(context->held);
+}
+
+static void leave_trained(const rnncc_context *context) { trained_release(context->held); }
+#else
+static void take_trained(const rnncc_context *context) { (void)context; }
+static void leave_trained(const rnncc_context *context) { (void)context; }
+#endif
+
 #ifdef RNNCC_EDGE
 bool run_is_shared(const rnncc_context *context) { return (void)context, true; }
 #else
@@ -63,7 +76,7 @@ rnncc_status run_part(rnncc_context *context, void (*part)(const Run *run, Team 
       .turn = context->turn,
       .profile = context->profiling ? &context->profile : NULL,
 #ifdef RNNCC_TRAINS
-      .parameters = trained_parameters(context->model->trained),
+      .parameters = trained_parameters(context->held),
       .gradients = context->gradients,
 #endif
   };
@@ -105,7 +118,9 @@ rnncc_status context_run(rnncc_context *context, const rnncc_tensor *inputs, siz
   rnncc_status status = run_check(context, inputs, n_inputs, outputs, n_outputs);
   if (status) return status;
   states_load(context);
+  take_trained(context);
   status = run_part(context, context->model->module->schedule);
+  leave_trained(context);
   context->profiled_runs += context->profiling;
   if (status)
     return context_fail(context, status,
@@ -114,7 +129,6 @@ rnncc_status context_run(rnncc_context *context, const rnncc_tensor *inputs, siz
   deliver_outputs(context, outputs);
 #ifdef RNNCC_TRAINS
   context->ran = FORWARD_RAN;
-  context->ran_on = trained_version(context->model->trained);
 #endif
   return RNNCC_OK;
 }

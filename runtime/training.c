@@ -1,130 +1,160 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Training: the model's weights, gradients, and steps of optimisers.
- *
- * Weights, gradients and what optimisers keep have one layout, with zeros between tensors, and are seen as rows of
- * floats. A row is cut into pieces of one length: workers share the pieces, and sums are of pieces, in their order.
- */
-#include <stdlib.h>
+/* Training: the way back, gradients, and steps of optimisers. */
 #include <string.h>
 
-#include "context.h"
 #include "float_mode.h"
 #include "indirect.h"
 #include "optimizer.h"
+#include "trained.h"
 
 #ifdef RNNCC_TRAINS /* else nothing of it is in the module */
 
-enum { PIECE = 8192 }; /* floats: two of each row are in a core's L1 cache */
+/* ---- rows, shared by workers ---- */
 
-struct Trained {
-  int64_t floats, pieces; /* of a row, without the statistics, which stand behind the weights that are trained */
-  float *weights, *first, *second;
-  double *sums;    /* [pieces] */
-  int64_t steps;   /* since the optimiser began */
-  int64_t version; /* how often the weights have changed */
-};
+typedef struct Work {
+  const rnncc_context *context;
+  const Update *update;
+} Work;
 
-/* Trained weights, then statistics. */
-static int n_weights(const ModuleTraining *training) {
-  return training->info.n_parameters + training->info.n_statistics;
+static const struct Trained *trained_of(const Work *work) { return work->context->model->trained; }
+
+static float *gradients_of(const rnncc_context *context) { return (float *)(void *)context->gradients; }
+
+static int64_t piece_end(const struct Trained *trained, int64_t piece) {
+  int64_t end = (piece + 1) * PIECE;
+  return end < trained->floats ? end : trained->floats;
 }
 
-static const rnncc_tensor_info *weight_at(const ModuleTraining *training, int i) {
-  int trained = training->info.n_parameters;
-  return i < trained ? &training->info.parameters[i] : &training->info.statistics[i - trained];
-}
+/* Neighbours that have the same factors. */
+typedef struct Part {
+  int64_t begin, end;
+  const float *factors; /* NULL: all are 1 */
+} Part;
 
-/* ---- the model's memory ---- */
+static bool is_frozen(const Part *part) { return part->factors && part->factors[0] == 0; }
 
-struct Trained *trained_create(const Module *module) {
-  const ModuleTraining *training = &module->training;
-  size_t bytes = training->bytes, floats = training->trained_bytes / sizeof(float);
-  size_t pieces = (floats + PIECE - 1) / PIECE;
-  struct Trained *trained = calloc(1, sizeof *trained);
-  /* Pages that no optimiser touches take no memory. */
-  unsigned char *rows = calloc(1, 3 * bytes + CONTEXT_ALIGNMENT + pieces * sizeof(double));
-  if (!trained || !rows) {
-    free(trained);
-    free(rows);
-    return NULL;
+/* What begins there and ends before `end`: of one weight, where the factors of any are not 1. */
+static Part part_from(const rnncc_context *context, int64_t begin, int64_t end) {
+  const struct Trained *trained = context->model->trained;
+  const ModuleTraining *training = &context->model->module->training;
+  if (!trained->differ) return (Part){begin, end, NULL};
+  int i = 0;
+  int64_t next = end;
+  for (; i + 1 < training->info.n_parameters; i++) {
+    next = (int64_t)(training->places[i + 1] / sizeof(float));
+    if (next > begin) break;
+    next = end;
   }
-  unsigned char *first = rows + CONTEXT_ALIGNMENT - (uintptr_t)rows % CONTEXT_ALIGNMENT;
-  first[-1] = (unsigned char)(first - rows);
-  *trained = (struct Trained){
-      .floats = (int64_t)floats,
-      .pieces = (int64_t)pieces,
-      .weights = (float *)(void *)first,
-      .first = (float *)(void *)(first + bytes),
-      .second = (float *)(void *)(first + 2 * bytes),
-      .sums = (double *)(void *)(first + 3 * bytes),
-  };
-  for (int i = 0; i < n_weights(training); i++) {
-    const rnncc_tensor_info *info = weight_at(training, i);
-    memcpy(first + training->places[i], module->weights + training->initials[i],
-           shape_elements(info->shape, info->rank) * sizeof(float));
+  return (Part){begin, next < end ? next : end, &trained->factors[2 * i]};
+}
+
+static void sum_squares(void *arg, Team *team) {
+  const rnncc_context *context = ((const Work *)arg)->context;
+  const struct Trained *trained = trained_of(arg);
+  int64_t begin, end;
+  team_share(team, trained->pieces, &begin, &end);
+  for (int64_t p = begin; p < end; p++) {
+    double sum = 0;
+    for (int64_t at = p * PIECE, last = piece_end(trained, p); at < last;) {
+      Part part = part_from(context, at, last);
+      if (!is_frozen(&part)) sum += squares_of(gradients_of(context) + at, part.end - at);
+      at = part.end;
+    }
+    trained->sums[p] = sum;
   }
-  return trained;
 }
 
-void trained_destroy(struct Trained *trained) {
-  unsigned char *first = (unsigned char *)trained->weights;
-  free(first - first[-1]);
-  free(trained);
-}
-
-const unsigned char *trained_parameters(const struct Trained *trained) {
-  return (const unsigned char *)trained->weights;
-}
-
-int64_t trained_version(const struct Trained *trained) { return trained->version; }
-
-/* ---- tensors by name ---- */
-
-/* The place in a row of one of the first `count` weights, in bytes. */
-static rnncc_status find_of(const ModuleTraining *training, int count, const char *name, const void *data, size_t bytes,
-                            size_t *place) {
-  for (int i = 0; name && i < count; i++) {
-    const rnncc_tensor_info *info = weight_at(training, i);
-    if (strcmp(name, info->name) != 0) continue;
-    *place = training->places[i];
-    if (bytes != shape_elements(info->shape, info->rank) * sizeof(float)) return RNNCC_ERROR_SIZE;
-    return data ? RNNCC_OK : RNNCC_ERROR_ARGUMENT;
+static void update_part(const Update *all, const Part *part) {
+  Update update = *all;
+  if (part->factors) {
+    update.by.learning_rate *= part->factors[0];
+    update.first_rate *= part->factors[0];
+    update.by.weight_decay *= part->factors[1];
   }
-  return RNNCC_ERROR_ARGUMENT;
+  if (is_frozen(part))
+    memcpy(update.weights + part->begin, update.before + part->begin,
+           (size_t)(part->end - part->begin) * sizeof *update.weights);
+  else if (update.by.rule == RNNCC_SGD)
+    sgd_update(&update, part->begin, part->end);
+  else
+    adam_update(&update, part->begin, part->end);
 }
 
-static rnncc_status find(const Module *module, const char *name, const void *data, size_t bytes, size_t *place) {
-  return find_of(&module->training, n_weights(&module->training), name, data, bytes, place);
+static void update_weights(void *arg, Team *team) {
+  const Work *work = arg;
+  int64_t begin, end;
+  team_share(team, trained_of(work)->pieces, &begin, &end);
+  FloatMode mode = float_mode_enter();
+  for (int64_t p = begin; p < end; p++)
+    for (int64_t at = p * PIECE, last = piece_end(trained_of(work), p); at < last;) {
+      Part part = part_from(work->context, at, last);
+      update_part(work->update, &part);
+      at = part.end;
+    }
+  float_mode_leave(mode);
 }
 
-rnncc_status training_weights_get(const rnncc_model *model, const char *name, void *data, size_t bytes) {
-  size_t place;
-  rnncc_status status = model ? find(model->module, name, data, bytes, &place) : RNNCC_ERROR_ARGUMENT;
-  if (!status) memcpy(data, trained_parameters(model->trained) + place, bytes);
-  return status;
+static void add_kept(void *arg, Team *team) {
+  const rnncc_context *context = ((const Work *)arg)->context;
+  const float *kept = (const float *)(const void *)context->kept;
+  float *gradients = gradients_of(context);
+  int64_t begin, end;
+  team_share(team, context->model->trained->floats, &begin, &end);
+  FloatMode mode = float_mode_enter();
+  for (int64_t i = begin; i < end; i++) gradients[i] += kept[i];
+  float_mode_leave(mode);
 }
 
-rnncc_status training_weights_set(rnncc_model *model, const char *name, const void *data, size_t bytes) {
-  size_t place;
-  rnncc_status status = model ? find(model->module, name, data, bytes, &place) : RNNCC_ERROR_ARGUMENT;
-  if (status) return status;
-  memcpy((unsigned char *)model->trained->weights + place, data, bytes);
-  model->trained->version++;
-  return RNNCC_OK;
+/* On the workers if there is much to do. */
+static void share(const rnncc_context *context, PoolBody *body, Work *work) {
+  enum { LEAST_PIECES = 8 };
+  if (context->model->trained->pieces >= LEAST_PIECES)
+    pool_run(context->model->pool, context->model->turn, body, work);
+  else
+    indirect_body(body, work, &(Team){.rank = 0, .size = 1});
 }
+
+/* needs: the lock. */
+static double sum_of_squares(const rnncc_context *context) {
+  const struct Trained *trained = context->model->trained;
+  double sum = 0;
+  share(context, sum_squares, &(Work){.context = context});
+  for (int64_t p = 0; p < trained->pieces; p++) sum += trained->sums[p];
+  return sum;
+}
+
+/* ---- gradients ---- */
 
 rnncc_status training_gradient(rnncc_context *context, const char *name, void *data, size_t bytes) {
   if (!context) return RNNCC_ERROR_ARGUMENT;
   if (context->ran != BACKWARD_RAN)
     return context_fail(context, RNNCC_ERROR_ARGUMENT, "there are no gradients: expected a backward() before");
-  size_t place;
   const ModuleTraining *training = &context->model->module->training;
-  rnncc_status status = find_of(training, training->info.n_parameters, name, data, bytes, &place);
+  int index;
+  rnncc_status status = find_trained(training, training->info.n_parameters, name, data, bytes, &index);
   if (status == RNNCC_ERROR_SIZE)
     return context_fail(context, status, "gradient of '%.64s': %zu bytes given, it has another size", name, bytes);
   if (status) return context_fail(context, status, "no weight '%.64s' is trained, or data is NULL", name ? name : "");
-  memcpy(data, context->gradients + place, bytes);
+  memcpy(data, context->gradients + training->places[index], bytes);
+  return RNNCC_OK;
+}
+
+rnncc_status training_gradient_norm(rnncc_context *context, double *norm) {
+  if (!context) return RNNCC_ERROR_ARGUMENT;
+  if (!norm || context->ran != BACKWARD_RAN)
+    return context_fail(context, RNNCC_ERROR_ARGUMENT, "gradient_norm: expected a backward() before, and a place");
+  trained_lock(context->model->trained);
+  *norm = __builtin_sqrt(sum_of_squares(context));
+  trained_unlock(context->model->trained);
+  return RNNCC_OK;
+}
+
+rnncc_status training_gradients_keep(rnncc_context *context, int32_t keep) {
+  if (!context) return RNNCC_ERROR_ARGUMENT;
+  if (keep && context->ran != BACKWARD_RAN)
+    return context_fail(context, RNNCC_ERROR_ARGUMENT, "gradients_keep: expected a backward() before");
+  context->keeps = keep != 0;
+  if (keep) memcpy(context->kept, context->gradients, context->model->module->training.trained_bytes);
   return RNNCC_OK;
 }
 
@@ -132,13 +162,15 @@ rnncc_status training_gradient(rnncc_context *context, const char *name, void *d
 
 static bool loss_is_outside(const rnncc_context *context) { return context->model->module->training.info.loss < 0; }
 
-/* Is there a run to go back through? */
-static rnncc_status check_ran(rnncc_context *context) {
+/* Is there a run to go back through? Then the context holds its weights until go_back() has ended. */
+static rnncc_status hold_the_runs(rnncc_context *context) {
   if (context->ran != FORWARD_RAN) /* backward() writes over what the run has left */
     return context_fail(context, RNNCC_ERROR_ARGUMENT,
                         "backward: expected a run() that succeeded before it, and one "
                         "for each backward()");
-  if (context->ran_on == trained_version(context->model->trained)) return RNNCC_OK;
+  context->held = trained_acquire(context->model->trained);
+  if (context->ran_on == trained_number(context->held)) return RNNCC_OK;
+  trained_release(context->held);
   context->ran = NOTHING_RAN;
   return context_fail(context, RNNCC_ERROR_ARGUMENT,
                       "backward: the model's weights have changed since the run(); expected a run() on them");
@@ -147,7 +179,9 @@ static rnncc_status check_ran(rnncc_context *context) {
 static rnncc_status go_back(rnncc_context *context) {
   context->ran = NOTHING_RAN;
   rnncc_status status = run_part(context, context->model->module->training.backward);
+  trained_release(context->held);
   if (status) return context_fail(context, status, "backward: an index computed in the model is out of range");
+  if (context->keeps) share(context, add_kept, &(Work){.context = context});
   context->ran = BACKWARD_RAN;
   return RNNCC_OK;
 }
@@ -157,7 +191,7 @@ rnncc_status training_backward(rnncc_context *context) {
   if (loss_is_outside(context))
     return context_fail(context, RNNCC_ERROR_ARGUMENT,
                         "backward: the loss is outside of the module; expected backward_from()");
-  rnncc_status status = check_ran(context);
+  rnncc_status status = hold_the_runs(context);
   return status ? status : go_back(context);
 }
 
@@ -168,10 +202,13 @@ rnncc_status training_backward_from(rnncc_context *context, const rnncc_tensor *
   if (!loss_is_outside(context))
     return context_fail(context, RNNCC_ERROR_ARGUMENT,
                         "backward_from: the loss is an output of the module; expected backward()");
-  rnncc_status status = check_ran(context);
-  if (!status)
-    status = backward_check(context, output_gradients, n_output_gradients, input_gradients, n_input_gradients);
-  if (!status) status = go_back(context);
+  rnncc_status status = hold_the_runs(context);
+  if (status) return status;
+  status = backward_check(context, output_gradients, n_output_gradients, input_gradients, n_input_gradients);
+  if (status)
+    trained_release(context->held);
+  else
+    status = go_back(context);
   for (size_t i = 0; !status && i < n_input_gradients; i++)
     deliver_staged(context, context->model->module->info.n_outputs + (int)i, tensor_at(input_gradients, (int)i));
   return status;
@@ -179,64 +216,14 @@ rnncc_status training_backward_from(rnncc_context *context, const rnncc_tensor *
 
 /* ---- steps ---- */
 
-typedef struct Work {
-  struct Trained *trained;
-  const float *gradients;
-  const Update *update;
-} Work;
-
-static int64_t piece_end(const struct Trained *trained, int64_t piece) {
-  int64_t end = (piece + 1) * PIECE;
-  return end < trained->floats ? end : trained->floats;
-}
-
-static void sum_squares(void *arg, Team *team) {
-  const Work *work = arg;
-  int64_t begin, end;
-  team_share(team, work->trained->pieces, &begin, &end);
-  for (int64_t p = begin; p < end; p++) {
-    int64_t first = p * PIECE;
-    work->trained->sums[p] = squares_of(work->gradients + first, piece_end(work->trained, p) - first);
-  }
-}
-
-static void update_weights(void *arg, Team *team) {
-  const Work *work = arg;
-  int64_t begin, end;
-  team_share(team, work->trained->pieces, &begin, &end);
-  FloatMode mode = float_mode_enter();
-  for (int64_t p = begin; p < end; p++) {
-    if (work->update->by.rule == RNNCC_SGD)
-      sgd_update(work->update, p * PIECE, piece_end(work->trained, p));
-    else
-      adam_update(work->update, p * PIECE, piece_end(work->trained, p));
-  }
-  float_mode_leave(mode);
-}
-
-/* On the workers if there is much to do. */
-static void share(rnncc_context *context, PoolBody *body, Work *work) {
-  enum { LEAST_PIECES = 8 };
-  if (work->trained->pieces >= LEAST_PIECES)
-    pool_run(context->model->pool, context->model->turn, body, work);
-  else
-    indirect_body(body, work, &(Team){.rank = 0, .size = 1});
-}
-
-static double sum_of_squares(rnncc_context *context) {
-  Work work = {.trained = context->model->trained, .gradients = (const float *)(const void *)context->gradients};
-  double sum = 0;
-  share(context, sum_squares, &work);
-  for (int64_t p = 0; p < work.trained->pieces; p++) sum += work.trained->sums[p];
-  return sum;
-}
-
 /* Names the first weight whose gradient, or next value, is not finite. */
 static rnncc_status not_finite(rnncc_context *context) {
   const ModuleTraining *training = &context->model->module->training;
+  context->keeps = false; /* no later gradient would make them finite */
   for (int i = 0; i < n_weights(training); i++) {
     const rnncc_tensor_info *info = weight_at(training, i);
     const float *gradient = (const float *)(const void *)(context->gradients + training->places[i]);
+    if (i < training->info.n_parameters && context->model->trained->factors[2 * i] == 0) continue;
     if (!__builtin_isfinite(squares_of(gradient, (int64_t)shape_elements(info->shape, info->rank))))
       return context_fail(context, RNNCC_ERROR_VALUE,
                           "step: the %s of '%.64s' has a number that is not finite; the weights are as before",
@@ -255,10 +242,10 @@ static bool statistics_are_finite(const rnncc_context *context) {
   return __builtin_isfinite(squares_of(next, (int64_t)(statistics_bytes(training) / sizeof(float))));
 }
 
-static void take_statistics(rnncc_context *context) {
+static void take_statistics(const rnncc_context *context, TrainedVersion *version) {
   const ModuleTraining *training = &context->model->module->training;
-  memcpy((unsigned char *)context->model->trained->weights + training->trained_bytes,
-         context->gradients + training->trained_bytes, statistics_bytes(training));
+  memcpy((unsigned char *)version->weights + training->trained_bytes, context->gradients + training->trained_bytes,
+         statistics_bytes(training));
 }
 
 /* ---- the rules ---- */
@@ -269,11 +256,13 @@ static bool is_below(float x, float bound) { return x >= 0 && x < bound; }
 static bool read_optimizer(const rnncc_optimizer *given, rnncc_optimizer *own) {
   const size_t least = offsetof(rnncc_optimizer, nesterov) + sizeof given->nesterov;
   if (!given || given->struct_size < least) return false;
-  memcpy(own, given, least);
+  *own = (rnncc_optimizer){0};
+  memcpy(own, given, given->struct_size < sizeof *own ? given->struct_size : sizeof *own);
+  if (own->gradient_scale == 0) own->gradient_scale = 1;
   bool adam = own->rule == RNNCC_ADAM || own->rule == RNNCC_ADAMW;
   if (own->rule != RNNCC_SGD && !adam) return false;
   if (!is_below(own->learning_rate, __builtin_inff()) || !is_below(own->weight_decay, __builtin_inff())) return false;
-  if (own->max_norm != own->max_norm) return false;
+  if (own->max_norm != own->max_norm || !is_below(own->gradient_scale, __builtin_inff())) return false;
   if (!adam) return is_below(own->momentum, __builtin_inff());
   return is_below(own->beta1, 1) && is_below(own->beta2, 1) && is_below(own->epsilon, __builtin_inff());
 }
@@ -291,46 +280,85 @@ static float clip_scale(double norm, float most) {
   return scale < 1 ? (float)scale : 1;
 }
 
+static const char *rule_name(int32_t rule) { return rule == RNNCC_SGD ? "sgd" : rule == RNNCC_ADAM ? "adam" : "adamw"; }
+
+/* Does the rule go on from what steps before have left? */
+static bool has_means(const rnncc_optimizer *by) { return by->rule != RNNCC_SGD || by->momentum != 0; }
+
+/* needs: the lock, and finite gradients. */
+static rnncc_status step_by(rnncc_context *context, double squares, Update *update) {
+  struct Trained *trained = context->model->trained;
+  const rnncc_optimizer *by = &update->by;
+  if (has_means(by) && trained->rule != NO_RULE && trained->rule != (int32_t)by->rule)
+    return context_fail(context, RNNCC_ERROR_ARGUMENT,
+                        "step: expected the rule %s, of which the model has momentum or means, found %s; "
+                        "optimizer_reset() makes it forget them",
+                        rule_name(trained->rule), rule_name((int32_t)by->rule));
+  TrainedVersion *next = spare_weights(trained);
+  if (!next) return context_fail(context, RNNCC_ERROR_MEMORY, "step: out of memory for weights beside those of runs");
+  if (has_means(by)) {
+    trained->rule = (int32_t)by->rule;
+    trained->steps++;
+  }
+  update->scale = by->gradient_scale * clip_scale(__builtin_sqrt(squares) * by->gradient_scale, by->max_norm);
+  if (by->rule != RNNCC_SGD) {
+    update->first_rate = (float)(by->learning_rate / (1 - power(by->beta1, trained->steps)));
+    update->second_root = (float)__builtin_sqrt(1 - power(by->beta2, trained->steps));
+  }
+  update->before = newest_weights(trained)->weights;
+  update->weights = next->weights;
+  update->gradients = gradients_of(context);
+  update->first = trained->first;
+  update->second = trained->second;
+  share(context, update_weights, &(Work){.context = context, .update = update});
+  take_statistics(context, next);
+  publish_trained(trained, next);
+  context->ran = NOTHING_RAN;
+  context->keeps = false;
+  return RNNCC_OK;
+}
+
 rnncc_status training_step(rnncc_context *context, const rnncc_optimizer *optimizer) {
   if (!context) return RNNCC_ERROR_ARGUMENT;
-  Update update;
+  Update update = {.scale = 1};
   if (!read_optimizer(optimizer, &update.by))
     return context_fail(context, RNNCC_ERROR_ARGUMENT,
                         "step: expected a rule that is known, numbers that are finite and not negative, and betas "
                         "below 1");
   if (context->ran != BACKWARD_RAN)
     return context_fail(context, RNNCC_ERROR_ARGUMENT, "step: expected a backward() before it");
+  trained_lock(context->model->trained);
   double squares = sum_of_squares(context);
-  if (!__builtin_isfinite(squares) || !statistics_are_finite(context)) return not_finite(context);
-  struct Trained *trained = context->model->trained;
-  int64_t t = ++trained->steps;
-  update.scale = clip_scale(__builtin_sqrt(squares), update.by.max_norm);
-  update.first_rate = (float)(update.by.learning_rate / (1 - power(update.by.beta1, t)));
-  update.second_root = (float)__builtin_sqrt(1 - power(update.by.beta2, t));
-  update.weights = trained->weights;
-  update.gradients = (const float *)(const void *)context->gradients;
-  update.first = trained->first;
-  update.second = trained->second;
-  share(context, update_weights, &(Work){.trained = trained, .update = &update});
-  take_statistics(context);
-  context->ran = NOTHING_RAN;
-  trained->version++;
-  return RNNCC_OK;
+  bool finite = __builtin_isfinite(squares) && statistics_are_finite(context);
+  rnncc_status status = finite ? step_by(context, squares, &update) : not_finite(context);
+  trained_unlock(context->model->trained);
+  return status;
 }
 
-rnncc_status training_gradient_norm(rnncc_context *context, double *norm) {
-  if (!context) return RNNCC_ERROR_ARGUMENT;
-  if (!norm || context->ran != BACKWARD_RAN)
-    return context_fail(context, RNNCC_ERROR_ARGUMENT, "gradient_norm: expected a backward() before, and a place");
-  *norm = __builtin_sqrt(sum_of_squares(context));
+rnncc_status training_weight_factors(rnncc_model *model, const char *name, float learning_rate, float weight_decay) {
+  if (!model || !is_below(learning_rate, __builtin_inff()) || !is_below(weight_decay, __builtin_inff()))
+    return RNNCC_ERROR_ARGUMENT;
+  const ModuleTraining *training = &model->module->training;
+  struct Trained *trained = model->trained;
+  int index = find_weight_named(training, training->info.n_parameters, name);
+  if (index < 0) return RNNCC_ERROR_ARGUMENT;
+  trained_lock(trained);
+  trained->factors[2 * index] = learning_rate;
+  trained->factors[2 * index + 1] = weight_decay;
+  trained->differ = false;
+  for (int i = 0; i < 2 * training->info.n_parameters; i++) trained->differ |= trained->factors[i] != 1;
+  trained_unlock(trained);
   return RNNCC_OK;
 }
 
 rnncc_status training_optimizer_reset(rnncc_model *model) {
   if (!model) return RNNCC_ERROR_ARGUMENT;
-  memset(model->trained->first, 0, (size_t)model->trained->floats * sizeof(float));
-  memset(model->trained->second, 0, (size_t)model->trained->floats * sizeof(float));
+  trained_lock(model->trained);
+  memset(model->trained->first, 0, model->trained->bytes);
+  memset(model->trained->second, 0, model->trained->bytes);
   model->trained->steps = 0;
+  model->trained->rule = NO_RULE;
+  trained_unlock(model->trained);
   return RNNCC_OK;
 }
 

@@ -143,7 +143,19 @@ int64_t context_bytes(const Program *program) {
                   part_bytes(graph_own_outputs(graph), SHAPE_BYTES) + part_bytes(steps, STEP_BYTES) +
                   part_bytes(steps, ENTRY_BYTES) + part_bytes(graph->n_states, POINTER_BYTES);
   for (int i = 0; i < graph->n_states; i++) bytes += part_bytes(1, value_max_bytes(graph->states[i].input));
-  return bytes + part_bytes(1, program->arena_bytes) + part_bytes(1, program->parameter_bytes);
+  return bytes + part_bytes(1, program->arena_bytes) + part_bytes(1, program->parameter_bytes) +
+         part_bytes(1, program->trained_bytes);
+}
+
+/* As training_checkpoint_bytes() of runtime/checkpoint.c counts them: statistics have no means. */
+static int64_t checkpoint_bytes(const Graph *graph) {
+  enum { HEAD_BYTES = 48, ROWS = 3 };
+  int64_t bytes = HEAD_BYTES;
+  for (int i = 0; i < graph->n_parameters; i++)
+    bytes += value_max_bytes(graph->inputs[graph_first_parameter(graph) + i]) *
+             (i < graph->n_parameters - graph->n_statistics ? ROWS : 1);
+  for (int i = 0; i < graph->n_states; i++) bytes += value_max_bytes(graph->states[i].input);
+  return bytes;
 }
 
 static void add_networks(Text *out, const HeaderPart *parts, int count, const char *name) {
@@ -164,6 +176,7 @@ static void add_counts(Text *out, const HeaderPart *part) {
   add_number(out, part->prefix, "_OUTPUTS", graph_own_outputs(graph));
   add_number(out, part->prefix, "_STATES", graph->n_states);
   add_number(out, part->prefix, "_CONTEXT_BYTES", part->context_bytes);
+  if (graph->n_parameters) add_number(out, part->prefix, "_CHECKPOINT_BYTES", checkpoint_bytes(graph));
   text_add(out, "};\n");
 }
 
@@ -194,7 +207,9 @@ static const char explanation[] =
     " *   EXTENT_0, ...      the length of an axis, or the largest of one that the run knows\n"
     " *   MAX_BYTES          of the largest shape; of a state, of all its SLOTS\n"
     " *   TENSOR(data, ...)  initialises an rnncc_tensor; `bytes` is the size of the buffer\n"
-    " * CONTEXT_BYTES is enough for context_create, 64-byte aligned.\n */\n";
+    " * CONTEXT_BYTES is enough for context_create, 64-byte aligned. Of a module that trains, CHECKPOINT_BYTES is "
+    "what\n"
+    " * checkpoint_bytes() returns.\n */\n";
 
 static Text emit_body(Arena *arena, const HeaderPart *parts, int count, const char *name) {
   Text out = text_new(arena);

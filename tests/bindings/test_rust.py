@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The Rust crate, built by Debian's cargo without a network."""
 import os
+import re
 import shutil
 import subprocess
 
@@ -48,5 +49,5 @@ def test_the_crate_and_its_tests(compile, tmp_path):
     done = subprocess.run(["/usr/bin/cargo", "test", "--offline"], cwd=crate, env=environment, capture_output=True,
                           text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    for passed in ("10 passed", "6 passed", "2 passed"):
-        assert passed in done.stdout, "tests/streams.rs, tests/training.rs, and the examples"
+    passed = [int(count) for count in re.findall(r"(\d+) passed", done.stdout)]
+    assert [count for count in passed if count] == [10, 10, 2], "tests/streams.rs, tests/training.rs, and the examples"

@@ -90,6 +90,43 @@ int main(int, char **argv) {
   trainer.get_weight("b", &b, 1);
   EXPECT(std::fabs(w - 3) < 0.1f && std::fabs(b + 1) < 0.1f);
 
+  // Two parts of a batch, of equal gradients; and back to before the step.
+  w = 1, b = 0.5f;
+  trainer.set_weights({rnncc::weight("w", &w, 1), rnncc::weight("b", &b, 1)});
+  const std::vector<unsigned char> before = trainer.checkpoint();
+  double norm = 0;
+  for (int part = 0; part < 2; part++) {
+    loss_of(trainer, x, t);
+    trainer.backward();
+    if (!part) norm = trainer.gradient_norm(), trainer.keep_gradients();
+  }
+  EXPECT(trainer.gradient_norm() == 2 * norm);
+  trainer.keep_gradients(false);
+  adam.gradient_scale = 0.5f;
+  trainer.step(adam);
+  float stepped = 0;
+  trainer.get_weight("w", &stepped, 1);
+  EXPECT(stepped != w && trainer.checkpoint() != before);
+  trainer.restore(before.data(), before.size());
+  trainer.get_weight("w", &stepped, 1);
+  EXPECT(stepped == w && trainer.checkpoint() == before);
+  EXPECT(status_of([&] { trainer.restore(before.data(), before.size() - 1); }) == RNNCC_ERROR_SIZE);
+  EXPECT(status_of([&] { trainer.set_weights({rnncc::weight("w", &b, 1), rnncc::weight("v", &b, 1)}); }) ==
+         RNNCC_ERROR_ARGUMENT);
+
+  // A weight that is frozen.
+  trainer.weight_factors("w", 0, 1);
+  EXPECT(status_of([&] { trainer.weight_factors("v", 1, 1); }) == RNNCC_ERROR_ARGUMENT);
+  loss_of(trainer, x, t);
+  trainer.backward();
+  trainer.step(adam);
+  float frozen = 0;
+  trainer.get_weight("w", &frozen, 1);
+  trainer.get_weight("b", &stepped, 1);
+  EXPECT(frozen == w && stepped != b);
+  trainer.weight_factors("w", 1, 1);
+  trainer.restore(before.data(), before.size());
+
   // What is refused leaves the weights.
   EXPECT(status_of([&] { trainer.get_weight("v", &w, 1); }) == RNNCC_ERROR_ARGUMENT);
   EXPECT(status_of([&] { trainer.set_weight("w", &w, 2); }) == RNNCC_ERROR_SIZE);

@@ -88,6 +88,8 @@ typedef struct Runner {
   rnncc_context *context;
   rnncc_tensor *inputs, *outputs;
   rnncc_tensor *weights; /* of a module that trains: room for each */
+  void *checkpoint;      /* and for this */
+  size_t checkpoint_bytes;
 } Runner;
 
 static rnncc_status run_once(const Runner *runner) {
@@ -122,7 +124,11 @@ static rnncc_status train_once(const Runner *runner, rnncc_rule rule) {
   rnncc_status status = training->backward(runner->context);
   for (int i = 0; !status && i < training->info->n_parameters; i++) status = move_weight(runner, i);
   if (!status) status = training->gradient_norm(runner->context, &norm);
-  return status ? status : training->step(runner->context, &optimizer);
+  if (!status) status = training->gradients_keep(runner->context, 1);
+  if (!status) status = training->optimizer_reset(runner->model); /* the rule is another each time */
+  if (!status) status = training->step(runner->context, &optimizer);
+  if (!status) status = training->checkpoint_get(runner->context, runner->checkpoint, runner->checkpoint_bytes);
+  return status ? status : training->checkpoint_set(runner->context, runner->checkpoint, runner->checkpoint_bytes);
 }
 
 static void run_all(const Runner *runner) {
@@ -211,6 +217,10 @@ static Runner make_runner(const rnncc_api *api, int threads) {
   runner.outputs = make_tensors(api->info, api->info->outputs, api->info->n_outputs, 1);
   if (api->training)
     runner.weights = make_tensors(api->info, api->training->info->parameters, api->training->info->n_parameters, 1);
+  if (api->training) {
+    runner.checkpoint_bytes = api->training->checkpoint_bytes(runner.context);
+    runner.checkpoint = malloc(runner.checkpoint_bytes);
+  }
   if (api->warmup(runner.context)) fail("warmup fails");
   return runner;
 }

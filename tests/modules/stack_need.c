@@ -31,6 +31,16 @@ static void run(Call *call) {
                                 (size_t)call->api->info->n_outputs);
 }
 
+static rnncc_status resume(Call *call) {
+  const rnncc_training *training = call->api->training;
+  size_t bytes = training->checkpoint_bytes(call->context);
+  void *data = between_forbidden_pages(bytes, true);
+  rnncc_status status = training->checkpoint_get(call->context, data, bytes);
+  if (!status) status = training->checkpoint_set(call->context, data, bytes);
+  forget_pages(data, bytes);
+  return status;
+}
+
 static rnncc_status change_trained(Call *call) {
   const rnncc_training *training = call->api->training;
   const rnncc_tensor_info *weight = rnncc_parameter_at(training->info, 0);
@@ -38,7 +48,7 @@ static rnncc_status change_trained(Call *call) {
   rnncc_status status = training->weights_get(call->model, weight->name, of.data, of.bytes);
   if (!status) status = training->weights_set(call->model, weight->name, of.data, of.bytes);
   forget_pages(of.data, of.bytes);
-  return status;
+  return status ? status : resume(call);
 }
 
 /* The way back after a run. */

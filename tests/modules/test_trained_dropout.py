@@ -56,6 +56,18 @@ def test_a_ratio_of_one_drops_all_and_its_gradient_is_zero(compile, tmp_path):
     assert not step(trainer)[1].any() and (trainer.gradients()["w"] == 0).all()
 
 
+def test_a_ratio_that_is_an_input_drops_nothing_where_it_is_zero(compile, tmp_path):
+    model = Model()
+    w = model.node("Mul", [model.constant(numpy.ones(64, numpy.float32), "w"), model.input("x", "f32", [64])])
+    y = model.node("Dropout", [w, model.input("ratio", "f32", [])])
+    model.output(model.node("ReduceSum", [y], ["loss"], keepdims=0), model.node("Identity", [y], ["y"]))
+    trainer, x = trainer_of(compile(model.write(tmp_path), "--train")), numpy.arange(64, dtype=numpy.float32) + 1
+    for ratio in (0.5, 0, 0.5):
+        y = step(trainer, x, numpy.float32(ratio))[1]
+        assert (y == x).all() if ratio == 0 else set(y / x) == {0, 2}
+        assert (trainer.gradients()["w"] == y).all()
+
+
 @pytest.mark.every_case
 @pytest.mark.parametrize("mode, options, drops", [
     (None, ["--train"], True), (True, ["--train"], True), (False, ["--train"], False), (None, [], False), (True, [], True),

@@ -126,6 +126,57 @@ def test_steps_follow_the_rule(trainer, name):
             assert numpy.abs(array - expected[weight]).max() < 2.0**-18
 
 
+@pytest.mark.every_case
+@pytest.mark.parametrize("name", [name for name in RULES if name != "sgd"])
+def test_factors_of_learning_rate_and_weight_decay(trainer, name):
+    """Of each weight its own, within its layer's memory and beyond a worker's piece."""
+    make, rule, options = RULES[name]
+    factors = {"inner.bias": (1, 0), "wide.weight": (0.5, 1), "outer.weight": (2, 0.25), "outer.bias": (0, 1)}
+    rules = {weight: make() for weight in trainer.names}
+    for weight, (rate, decay) in factors.items():
+        trainer.factors(weight, rate, decay)
+        rules[weight].rate *= rate
+        rules[weight].decay *= decay
+    expected = {weight: array.astype(float) for weight, array in trainer.weights().items()}
+    for seed in range(3):
+        backward(trainer, seed)
+        expected = {weight: rules[weight].step(expected[weight], gradient.astype(float))
+                    for weight, gradient in trainer.gradients().items()}
+        trainer.step(rule, 0.1, **options)
+        for weight, array in trainer.weights().items():
+            assert numpy.abs(array - expected[weight]).max() < 2.0**-17
+    assert (trainer.weights()["outer.bias"] == expected["outer.bias"].astype(numpy.float32)).all()
+
+
+def test_factors_that_are_one_change_no_bit_and_frozen_weights_count_for_nothing(compile, path):
+    module = compile(path, "--train")
+    plain, other = (package.load(module, threads=threads, share_all=True).trainer() for threads in (1, 3))
+    other.factors("*.bias", weight_decay=0)
+    other.factors("*")
+    for trainer in (plain, other):
+        backward(trainer)
+        trainer.step("adamw", 0.1, weight_decay=0.1)
+    assert same(plain.weights(), other.weights())
+    kept = other.weights()
+    other.factors("inner.*", learning_rate=0)
+    backward(other, 1)
+    due = sum((gradient.astype(float)**2).sum() for name, gradient in other.gradients().items() if name[:5] != "inner")
+    assert abs(other.gradient_norm() - numpy.sqrt(due)) < 1e-6 * numpy.sqrt(due)
+    other.step("adamw", 0.1)
+    changed = {name for name, array in other.weights().items() if (array != kept[name]).any()}
+    assert changed == {"wide.weight", "outer.weight", "outer.bias"}
+    other.factors("inner.*")
+    other.set_weights(plain.weights())
+    backward(other)
+    other.step("adamw", 0.1)
+    assert "inner.weight" in {name for name, array in other.weights().items() if (array != kept[name]).any()}
+    with pytest.raises(package.ArgumentError, match="no weight that is trained fits inner; there are inner.weight, "):
+        other.factors("inner")
+    for bad in (-1, float("nan"), float("inf")):
+        with pytest.raises(package.ArgumentError, match="expected numbers that are finite and not negative"):
+            other.factors("*", weight_decay=bad)
+
+
 def test_gradients_are_clipped_by_the_norm_of_all(trainer):
     before = trainer.weights()
     backward(trainer)

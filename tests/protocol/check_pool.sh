@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Searches pool.pml and turns.pml with spin: check_pool.sh CC. The protocols must pass at each size, and each seeded
-# mistake must be found, as this mistake. By default the largest searches have one region a caller less, and every third
-# mistake is seeded, ACQUIRE_DROPPED and WAKE_INVERTED among them; in long tests (RNNCC_LONG_TESTS=1) each. Prints SKIP if
-# spin is missing.
+# Searches pool.pml, turns.pml and versions.pml with spin: check_pool.sh CC. The protocols must pass at each size, and each
+# seeded mistake must be found, as this mistake. By default the largest searches have one region a caller less, and every
+# third mistake is seeded, ACQUIRE_DROPPED and WAKE_INVERTED among them; in long tests (RNNCC_LONG_TESTS=1) each. Prints SKIP
+# if spin is missing.
 set -u
 cc=$1 folder=$(cd "$(dirname "$0")" && pwd)
 model=$folder/pool.pml
@@ -29,6 +29,7 @@ search() {
   *sleepers*) echo unbalanced ;;
   *holders*) echo overlap ;;
   *in_list*) echo unfair ;;
+  *torn*) echo torn ;;
   '') grep -q 'errors: 0' out && ! grep -qE 'max search depth too small|not completed' out && echo right ;;
   esac
 }
@@ -133,6 +134,16 @@ finds NOT_LOOKED_AGAIN stuck
 finds NOBODY_LOOKED_FOR stuck -DNEVER_HANDED_OVER
 finds TAKEN_BLINDLY overlap
 finds LAST_GOES_FIRST unfair
+
+# Versions of trained weights.
+model=$folder/versions.pml
+right runs_end_with_the_weights_that_they_began_with -O0 states
+[ -z "$long" ] || right so_do_runs_beside_more_changes -O1 states -DCHANGES=2
+finds NOT_CHECKED_AGAIN torn
+finds CURRENT_WRITTEN torn
+finds READERS_IGNORED torn
+finds PUBLISHED_BEFORE torn
+finds LOCK_LEFT_OUT torn
 
 echo "1..$cases"
 exit $((failures > 0))

@@ -173,6 +173,38 @@ def test_a_network_is_trained_as_with_pytorchs_layer():
     assert max(abs(a - b) for a, b in zip(found, due)) < 1e-4
 
 
+def test_a_training_that_goes_on_has_the_same_bits():
+    """From PyTorch's own state: parameters, Adam's, and the numbers that dropout between the layers draws."""
+
+    def made():
+        torch.manual_seed(3)
+        layer = compiled(nn.LSTM(I, H, 2, dropout=0.4))
+        return layer, torch.optim.Adam(layer.parameters(), lr=0.01)
+
+    def trained(layer, optimiser, steps):
+        losses = []
+        for step in steps:
+            x = torch.from_numpy(numpy.random.default_rng(step).standard_normal((6, 4, I)).astype(numpy.float32))
+            loss = layer(x)[0].square().sum()
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            losses.append(loss.item())
+        return losses
+
+    layer, optimiser = made()
+    first, file = trained(layer, optimiser, range(3)), io.BytesIO()
+    torch.save([layer.state_dict(), optimiser.state_dict(), torch.get_rng_state()], file)
+    rest = trained(layer, optimiser, range(3, 6))
+    resumed, its_optimiser = made()
+    file.seek(0)
+    of_layer, of_optimiser, random = torch.load(file)
+    resumed.load_state_dict(of_layer)
+    its_optimiser.load_state_dict(of_optimiser)
+    torch.set_rng_state(random)
+    assert trained(resumed, its_optimiser, range(3, 6)) == rest and len({*first, *rest}) == 6
+
+
 def test_the_parameters_are_the_layers_own():
     layer = nn.LSTM(I, H)
     fast = compiled(layer)
@@ -409,10 +441,10 @@ def test_the_package_itself_does_not_import_torch():
 
 # ---- what is written about it ----
 
-def test_the_page_prints_what_it_says():
+def test_the_page_prints_what_it_says(tmp_path):
     blocks = pages.blocks((pages.ROOT / "tools" / "docs" / "pytorch.md").read_text())
     code, text = ("".join(it.code for it in blocks if it.language == language) for language in ("python", "text"))
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300,
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=300,
                           env={**os.environ, "PYTHONPATH": str(PACKAGE), "OMP_NUM_THREADS": "1"})
     assert done.stdout == text, done.stderr
 

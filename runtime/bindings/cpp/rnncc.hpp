@@ -385,8 +385,7 @@ inline rnncc_optimizer optimizer(rnncc_rule rule, float learning_rate) {
 }
 
 // A context of a module of `rnncc --train`, which also computes gradients and changes the model's weights by them. What
-// run() was given must stay until backward() has returned. step() and set() must not run at the same time as anything
-// else of the model.
+// run() was given must stay until backward() has returned. Weights may change while other contexts of the model run.
 class trainer : public context {
 public:
   explicit trainer(const model &of) : context(of), training_(of.of().api().training) {
@@ -401,8 +400,7 @@ public:
   // Of a module of --outer-loss: gradients of the last run's outputs go in, and those of its inputs come out, in the
   // order of training(). Input gradients get their ranks and shapes.
   void backward_from(const rnncc_tensor *given, std::size_t n_given, rnncc_tensor *found, std::size_t n_found) {
-    if (!RNNCC_HAS(training_, backward_from))
-      throw error(RNNCC_ERROR_UNSUPPORTED, "backward_from: the module is of an older rnncc, which had none");
+    need(RNNCC_HAS(training_, backward_from), "backward_from");
     check(training_->backward_from(get(), given, n_given, found, n_found));
   }
   template <class Given, class Found> void backward_from(const Given &given, Found &found) {
@@ -411,7 +409,7 @@ public:
   void step(const rnncc_optimizer &by) { check(training_->step(get(), &by)); }
   void reset_optimizer() noexcept { training_->optimizer_reset(of().get()); }
 
-  // Of all gradients together.
+  // Of all gradients together, before a step scales them.
   double gradient_norm() {
     double norm = 0;
     check(training_->gradient_norm(get(), &norm));
@@ -429,14 +427,53 @@ public:
     require(training_->weights_set(of().get(), name, data, count * sizeof(float)), name);
   }
 
+  // These weights, made by rnncc::weight, at once.
+  void set_weights(const rnncc_weight *weights, std::size_t n) {
+    char why[512];
+    need(RNNCC_HAS(training_, weights_update), "weights_update");
+    rnncc_status status = training_->weights_update(of().get(), weights, n, why, sizeof why);
+    if (status != RNNCC_OK) throw error(status, why);
+  }
+  void set_weights(std::initializer_list<rnncc_weight> weights) { set_weights(weights.begin(), weights.size()); }
+
+  // What each step's learning rate and weight decay are multiplied by, for this weight; a rate of 0 freezes it.
+  void weight_factors(const char *name, float learning_rate, float weight_decay) {
+    need(RNNCC_HAS(training_, weight_factors), "weight_factors");
+    if (training_->weight_factors(of().get(), name, learning_rate, weight_decay) != RNNCC_OK)
+      throw error(RNNCC_ERROR_ARGUMENT, std::string("weight_factors: ") + (name ? name : "") +
+                                            ": no such weight, or a factor that is negative or not finite");
+  }
+
+  // The last gradients are added to those of the next backward(), until step(); see gradients_keep of rnncc.h.
+  void keep_gradients(bool keep = true) {
+    need(RNNCC_HAS(training_, gradients_keep), "gradients_keep");
+    check(training_->gradients_keep(get(), keep));
+  }
+
   // What the next runs draw, Dropout's masks, is that of the seed.
   void seed(std::uint64_t seed) {
-    if (!RNNCC_HAS(training_, seed))
-      throw error(RNNCC_ERROR_UNSUPPORTED, "seed: the module is of an older rnncc, which had none");
+    need(RNNCC_HAS(training_, seed), "seed");
     check(training_->seed(get(), seed));
   }
 
+  // All that training goes on from; see checkpoint_get of rnncc.h.
+  std::vector<unsigned char> checkpoint() {
+    need(RNNCC_HAS(training_, checkpoint_set), "checkpoint_get");
+    std::vector<unsigned char> data(training_->checkpoint_bytes(get()));
+    check(training_->checkpoint_get(get(), data.data(), data.size()));
+    return data;
+  }
+  void restore(const void *data, std::size_t bytes) {
+    need(RNNCC_HAS(training_, checkpoint_set), "checkpoint_set");
+    check(training_->checkpoint_set(get(), data, bytes));
+  }
+
 private:
+  static void need(bool has, const char *function) {
+    if (!has)
+      throw error(RNNCC_ERROR_UNSUPPORTED, std::string(function) + ": the module is of an older rnncc, which had none");
+  }
+
   // Of the model, which keeps no message.
   static void require(rnncc_status status, const char *of_what) {
     if (status != RNNCC_OK)

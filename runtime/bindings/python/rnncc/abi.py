@@ -82,7 +82,7 @@ class TrainingInfo(Structure):
 class Optimizer(Structure):
     _fields_ = [("struct_size", c_uint32), ("rule", c_int32), ("learning_rate", c_float), ("momentum", c_float),
                 ("beta1", c_float), ("beta2", c_float), ("epsilon", c_float), ("weight_decay", c_float),
-                ("max_norm", c_float), ("nesterov", c_int32)]
+                ("max_norm", c_float), ("nesterov", c_int32), ("gradient_scale", c_float)]
 
 
 class Training(Structure):
@@ -97,6 +97,12 @@ class Training(Structure):
         ("optimizer_reset", CFUNCTYPE(c_int32, c_void_p)),
         ("backward_from", CFUNCTYPE(c_int32, c_void_p, c_void_p, c_size_t, c_void_p, c_size_t)),
         ("seed", CFUNCTYPE(c_int32, c_void_p, c_uint64)),
+        ("weights_update", CFUNCTYPE(c_int32, c_void_p, POINTER(Weight), c_size_t, c_char_p, c_size_t)),
+        ("gradients_keep", CFUNCTYPE(c_int32, c_void_p, c_int32)),
+        ("weight_factors", CFUNCTYPE(c_int32, c_void_p, c_char_p, c_float, c_float)),
+        ("checkpoint_bytes", CFUNCTYPE(c_size_t, c_void_p)),
+        ("checkpoint_get", CFUNCTYPE(c_int32, c_void_p, c_void_p, c_size_t)),
+        ("checkpoint_set", CFUNCTYPE(c_int32, c_void_p, c_char_p, c_size_t)),
     ]
 
 

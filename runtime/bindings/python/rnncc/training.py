@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from fnmatch import fnmatchcase
 from typing import Any, Dict, Iterable, List, Mapping
 
 from . import abi, arrays, native
@@ -11,6 +12,7 @@ from .describe import Slot, slot as slot_of
 from .errors import ArgumentError, ShapeError, UnsupportedError, of_status
 
 RULES = ("sgd", "adam", "adamw")
+ROOM = 1024  # of a message
 
 
 class Trainer(Context):
@@ -104,7 +106,7 @@ class Trainer(Context):
         self._held = []
 
     def gradient_norm(self) -> float:
-        """Of all gradients together."""
+        """Of all gradients together, before a step scales them."""
         norm = ctypes.c_double()
         with self._use():
             self._check(self._training.gradient_norm(self._memory.handle, ctypes.byref(norm)))
@@ -115,24 +117,77 @@ class Trainer(Context):
         with self._use():
             return {name: self._read(name, self._training.weights_get, self._model) for name in self._weights}
 
-    def set_weights(self, weights: Dict[str, Any]) -> None:
-        """Of these names; the others stay. Nothing else may use the model meanwhile."""
+    def set_weights(self, weights: Mapping[str, Any]) -> None:
+        """Of these names, all at once; the others stay. Runs of other threads end with those that they began with."""
         views = {name: self._view(name, array) for name, array in weights.items()}
+        self._need("weights_update")
+        given = (abi.Weight * len(views))()
+        for one, (name, view) in zip(given, views.items()):
+            one.struct_size, one.dtype = ctypes.sizeof(abi.Weight), self._weights[name].dtype.code
+            one.name, one.data, one.bytes = name.encode(), view.address, view.bytes
+        why = ctypes.create_string_buffer(ROOM)
         with self._use():
-            for name, view in views.items():
-                status = self._training.weights_set(self._model, name.encode(), view.address, view.bytes)
+            status = self._training.weights_update(self._model, given, len(views), why, ROOM)
+        if status:
+            raise of_status(status, why.value.decode("utf-8", "replace"))
+
+    def keep_gradients(self) -> None:
+        """Those of the last backward() are added to those of the next ones, until a step: so a batch may be run in parts."""
+        self._need("gradients_keep")
+        with self._use():
+            self._check(self._training.gradients_keep(self._memory.handle, 1))
+
+    def drop_gradients(self) -> None:
+        """What was kept is not added any more."""
+        self._need("gradients_keep")
+        with self._use():
+            self._check(self._training.gradients_keep(self._memory.handle, 0))
+
+    def factors(self, names: str, learning_rate: float = 1, weight_decay: float = 1) -> None:
+        """From the next step on each step's learning rate and weight decay are multiplied by these, for the weights whose
+        names fit, with * and ?. A learning rate of 0 freezes them."""
+        self._need("weight_factors")
+        fitting = [name for name in self._trained if fnmatchcase(name, names)]
+        if not fitting:
+            raise ArgumentError(f"no weight that is trained fits {names}; there are {', '.join(self._trained)}")
+        with self._use():
+            for name in fitting:
+                status = self._training.weight_factors(self._model, name.encode(), learning_rate, weight_decay)
                 if status:
-                    raise of_status(status, f"weight {name}")
+                    raise of_status(status, f"factors: expected numbers that are finite and not negative, found {learning_rate}"
+                                            f" and {weight_decay}")
+
+    def checkpoint(self) -> bytes:
+        """All that training goes on from: weights and running statistics, what the optimiser keeps, its count of steps, the
+        states of this context and what Dropout draws next. Gradients are not in it, nor are learning rates and the like."""
+        self._need("checkpoint_get")
+        with self._use():
+            data = ctypes.create_string_buffer(self._training.checkpoint_bytes(self._memory.handle))
+            self._check(self._training.checkpoint_get(self._memory.handle, data, len(data)))
+            return data.raw
+
+    def restore(self, checkpoint: Any) -> None:
+        """Goes on from what checkpoint() gave, of this network; it may have been compiled for another machine. What is of
+        another network, cut short or damaged, or has numbers that are not finite, is refused, and nothing changes."""
+        self._need("checkpoint_set")
+        try:
+            data = checkpoint if isinstance(checkpoint, bytes) else memoryview(checkpoint).tobytes()
+        except TypeError:
+            raise ArgumentError(f"restore: expected what checkpoint() gives, found {type(checkpoint).__name__}") from None
+        with self._use():
+            self._check(self._training.checkpoint_set(self._memory.handle, data, len(data)))
 
     def step(self, rule: str, learning_rate: float, *, momentum: float = 0, beta1: float = 0.9, beta2: float = 0.999,
-             epsilon: float = 1e-8, weight_decay: float = 0, max_norm: float = 0, nesterov: bool = False) -> None:
-        """Changes the weights by the last gradients, as PyTorch's optimizer of that name does: sgd, adam or adamw.
-        max_norm: larger gradients are scaled to this norm first; 0: they are not. DataError where a gradient is not
-        finite: the weights are as before. Nothing else may use the model meanwhile."""
+             epsilon: float = 1e-8, weight_decay: float = 0, max_norm: float = 0, nesterov: bool = False,
+             gradient_scale: float = 1) -> None:
+        """Changes the weights by the last gradients, as PyTorch's optimizer of that name does: sgd, adam or adamw. Each step
+        may have another learning rate. gradient_scale: gradients are multiplied by it before all else. max_norm: larger
+        gradients are scaled to this norm first; 0: they are not. DataError where a gradient is not finite: the weights are
+        as before. Runs of other threads end with the weights that they began with."""
         if rule not in RULES:
             raise ArgumentError(f"rule: expected one of {', '.join(RULES)}, found {rule}")
         optimizer = abi.Optimizer(ctypes.sizeof(abi.Optimizer), RULES.index(rule), learning_rate, momentum, beta1, beta2,
-                                  epsilon, weight_decay, max_norm, int(nesterov))
+                                  epsilon, weight_decay, max_norm, int(nesterov), gradient_scale)
         with self._use():
             self._check(self._training.step(self._memory.handle, ctypes.byref(optimizer)))
 
@@ -140,8 +195,7 @@ class Trainer(Context):
         """What the next runs draw, Dropout's masks, is that of this seed: a whole number from 0 to 2^64 - 1."""
         if not 0 <= seed < 2**64:
             raise ArgumentError(f"seed: expected a whole number from 0 to 2^64 - 1, found {seed}")
-        if not abi.has(self._training, "seed"):
-            raise UnsupportedError("the module is of an older rnncc, which had no seed()")
+        self._need("seed")
         with self._use():
             self._check(self._training.seed(self._memory.handle, seed))
 
@@ -149,6 +203,10 @@ class Trainer(Context):
         """Momentum and means are zero again; the weights stay."""
         with self._use():
             self._check(self._training.optimizer_reset(self._model))
+
+    def _need(self, function: str) -> None:
+        if not abi.has(self._training, function):
+            raise UnsupportedError(f"the module is of an older rnncc, which had no {function}()")
 
     def _read(self, name: str, function: Any, handle: int) -> Any:
         slot = self._weights[name]

@@ -122,6 +122,7 @@ pub struct Optimizer {
     pub weight_decay: f32,
     pub max_norm: f32,
     pub nesterov: i32,
+    pub gradient_scale: f32,
 }
 
 #[repr(C)]
@@ -138,6 +139,12 @@ pub struct Training {
     pub optimizer_reset: unsafe extern "C" fn(*mut c_void) -> c_int,
     pub backward_from: unsafe extern "C" fn(*mut c_void, *const Tensor, usize, *mut Tensor, usize) -> c_int,
     pub seed: unsafe extern "C" fn(*mut c_void, u64) -> c_int,
+    pub weights_update: unsafe extern "C" fn(*mut c_void, *const Weight, usize, *mut c_char, usize) -> c_int,
+    pub gradients_keep: unsafe extern "C" fn(*mut c_void, i32) -> c_int,
+    pub weight_factors: unsafe extern "C" fn(*mut c_void, *const c_char, f32, f32) -> c_int,
+    pub checkpoint_bytes: unsafe extern "C" fn(*const c_void) -> usize,
+    pub checkpoint_get: unsafe extern "C" fn(*mut c_void, *mut c_void, usize) -> c_int,
+    pub checkpoint_set: unsafe extern "C" fn(*mut c_void, *const c_void, usize) -> c_int,
 }
 
 #[repr(C)]

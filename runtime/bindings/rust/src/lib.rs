@@ -31,7 +31,7 @@ use std::fmt;
 use std::mem::{size_of, size_of_val};
 use std::os::raw::{c_char, c_int};
 use std::ptr;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 
 /// What kind of error it is: `rnncc_status` of rnncc.h.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -253,7 +253,6 @@ impl Library {
         Ok(Model(Arc::new(Made {
             library: self.clone(),
             model,
-            trained: self.trains().then(|| RwLock::new(())),
             _workers: (options.pool_of, options.pool),
             _executor: executor,
         })))
@@ -316,7 +315,6 @@ impl Options {
 struct Made {
     library: Library,
     model: *mut c_void,
-    trained: Option<RwLock<()>>, // of a module that trains: runs read the weights that a step writes
     _workers: (Option<Model>, Option<Pool>), // whose it has
     _executor: Option<Box<Executor>>,
 }
@@ -343,15 +341,6 @@ impl Model {
     }
     fn handle(&self) -> *mut c_void {
         self.0.model
-    }
-
-    /// Weights that a step changes stay as they are while it is there.
-    fn reading(&self) -> Option<RwLockReadGuard<'_, ()>> {
-        self.0.trained.as_ref().map(|it| it.read().unwrap_or_else(PoisonError::into_inner))
-    }
-    /// Nobody else reads or writes them.
-    fn writing(&self) -> Option<RwLockWriteGuard<'_, ()>> {
-        self.0.trained.as_ref().map(|it| it.write().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// A stream of runs, whose states are zero.
@@ -399,14 +388,12 @@ impl Context {
 
     /// The first run is then as fast as the next.
     pub fn warmup(&mut self) -> Result<(), Error> {
-        let _weights = self.model.reading();
         self.check(unsafe { (self.api().warmup)(self.context) })
     }
 
     /// Inputs and outputs stand in the order of the module's lists. After an error outputs and states are as before.
     /// Allocates nothing, unless it fails.
     pub fn run(&mut self, inputs: &[Input<'_>], outputs: &mut [Output<'_>]) -> Result<(), Error> {
-        let _weights = self.model.reading();
         // Input and Output are transparent.
         let (given, room) = (inputs.as_ptr() as *const ffi::Tensor, outputs.as_mut_ptr() as *mut ffi::Tensor);
         self.check(unsafe { (self.api().run)(self.context, given, inputs.len(), room, outputs.len()) })

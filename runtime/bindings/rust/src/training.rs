@@ -5,8 +5,8 @@ use std::marker::PhantomData;
 use std::mem::{size_of, size_of_val};
 use std::os::raw::c_int;
 
-use crate::weights::named;
-use crate::{described, element, ffi, refused, Context, Described, Element, Error, Input, Library, Model, Output, Status};
+use crate::weights::{named, set_all};
+use crate::{described, element, ffi, refused, Context, Described, Element, Error, Input, Library, Model, Output, Status, Weight};
 
 /// By what a step changes the weights: as PyTorch's optimisers of these names do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +33,8 @@ pub struct Optimizer {
     pub weight_decay: f32,
     /// Above 0: gradients whose norm, over all weights, is larger are scaled to it first.
     pub max_norm: f32,
+    /// Gradients are multiplied by it before all else.
+    pub gradient_scale: f32,
 }
 
 impl Optimizer {
@@ -40,7 +42,8 @@ impl Optimizer {
     pub fn new(rule: Rule, learning_rate: f32) -> Optimizer {
         let weight_decay = if rule == Rule::AdamW { 0.01 } else { 0.0 };
         let (momentum, betas, epsilon) = (0.0, (0.9, 0.999), 1e-8);
-        Optimizer { rule, learning_rate, momentum, nesterov: false, betas, epsilon, weight_decay, max_norm: 0.0 }
+        let (max_norm, gradient_scale) = (0.0, 1.0);
+        Optimizer { rule, learning_rate, momentum, nesterov: false, betas, epsilon, weight_decay, max_norm, gradient_scale }
     }
 
     fn given(&self) -> ffi::Optimizer {
@@ -55,6 +58,7 @@ impl Optimizer {
             weight_decay: self.weight_decay,
             max_norm: self.max_norm,
             nesterov: i32::from(self.nesterov),
+            gradient_scale: self.gradient_scale,
         }
     }
 }
@@ -72,11 +76,6 @@ impl Library {
                 && (*(*found).info).struct_size as usize >= size_of::<ffi::TrainingInfo>();
             if whole { found } else { std::ptr::null() }
         }
-    }
-
-    /// May a step change the weights that a run reads?
-    pub(crate) fn trains(&self) -> bool {
-        !self.training().is_null()
     }
 
     fn training_info(&self) -> Option<&ffi::TrainingInfo> {
@@ -136,7 +135,7 @@ impl Model {
 }
 
 /// A context of a module that trains. Weights are the model's, gradients the context's: several trainers of a model may
-/// run at once on its weights, and a step waits until none does.
+/// run at once, while others change its weights. A run ends with the weights that it began with.
 ///
 /// ```no_run
 /// # use rnncc::{Input, Optimizer, Output, Rule};
@@ -195,7 +194,6 @@ impl Trainer {
     /// Copies a weight, or a running statistic; `data` has exactly its elements.
     pub fn weight(&self, name: &str, data: &mut [f32]) -> Result<(), Error> {
         let (c_name, model) = (named(name)?, self.model());
-        let _weights = model.reading();
         let (to, bytes) = (data.as_mut_ptr() as *mut c_void, size_of_val(data));
         let code = unsafe { (self.table().weights_get)(model.handle(), c_name.as_ptr(), to, bytes) };
         self.of_name(name, data.len(), code)
@@ -204,15 +202,52 @@ impl Trainer {
     /// Sets one. A run of before has no way back any more.
     pub fn set_weight(&self, name: &str, data: &[f32]) -> Result<(), Error> {
         let (c_name, model) = (named(name)?, self.model());
-        let _weights = model.writing();
         let (from, bytes) = (data.as_ptr() as *const c_void, size_of_val(data));
         let code = unsafe { (self.table().weights_set)(model.handle(), c_name.as_ptr(), from, bytes) };
         self.of_name(name, data.len(), code)
     }
 
+    /// Sets these at once: no run has some of them without the others.
+    pub fn set_weights(&self, weights: &[Weight<'_>]) -> Result<(), Error> {
+        set_all(self.table().weights_update, self.model().handle(), weights)
+    }
+
+    /// What each step's learning rate and weight decay are multiplied by, for this weight; a rate of 0 freezes it.
+    pub fn weight_factors(&self, name: &str, learning_rate: f32, weight_decay: f32) -> Result<(), Error> {
+        let c_name = named(name)?;
+        let set = self.table().weight_factors;
+        match unsafe { set(self.model().handle(), c_name.as_ptr(), learning_rate, weight_decay) } {
+            0 => Ok(()),
+            code => {
+                let words = format!("{}: no such weight, or a factor that is negative or not finite", name);
+                refused(Status::of(code), words)
+            }
+        }
+    }
+
+    /// All that training goes on from: weights and statistics, what the optimiser keeps, its count of steps, this context's
+    /// states, and what Dropout draws next. Gradients are not in it.
+    pub fn checkpoint(&mut self) -> Result<Vec<u8>, Error> {
+        let context = self.context.context;
+        let mut data = vec![0u8; unsafe { (self.table().checkpoint_bytes)(context) }];
+        let (to, bytes) = (data.as_mut_ptr() as *mut c_void, data.len());
+        self.context.check(unsafe { (self.table().checkpoint_get)(context, to, bytes) })?;
+        Ok(data)
+    }
+
+    /// Goes on from a checkpoint of this network; one of another, or that is damaged, is refused, and nothing changes.
+    pub fn restore(&mut self, checkpoint: &[u8]) -> Result<(), Error> {
+        let (from, bytes) = (checkpoint.as_ptr() as *const c_void, checkpoint.len());
+        self.context.check(unsafe { (self.table().checkpoint_set)(self.context.context, from, bytes) })
+    }
+
+    /// Gradients that were kept are not added any more.
+    pub fn drop_gradients(&mut self) -> Result<(), Error> {
+        self.context.check(unsafe { (self.table().gradients_keep)(self.context.context, 0) })
+    }
+
     /// Momentum and means are zero again; the weights stay.
     pub fn reset_optimizer(&self) {
-        let _weights = self.model().writing();
         unsafe { (self.table().optimizer_reset)(self.model().handle()) };
     }
 
@@ -258,11 +293,7 @@ impl<'t> Run<'t> {
     }
 
     fn went_back(self, back: impl FnOnce(*mut c_void) -> c_int) -> Result<Gradients<'t>, Error> {
-        let code = {
-            let _weights = self.trainer.model().reading();
-            back(self.trainer.context.context)
-        };
-        self.trainer.context.check(code)?;
+        self.trainer.context.check(back(self.trainer.context.context))?;
         Ok(Gradients { trainer: self.trainer })
     }
 }
@@ -280,19 +311,23 @@ impl Gradients<'_> {
         context.check(unsafe { (self.trainer.table().gradient)(context.context, name.as_ptr(), to, bytes) })
     }
 
-    /// Of all gradients together.
+    /// Of all gradients together, before a step scales them.
     pub fn norm(&mut self) -> Result<f64, Error> {
         let (mut norm, context) = (0.0, &self.trainer.context);
-        let _weights = self.trainer.model().writing(); // the sums of its parts are the model's
         context.check(unsafe { (self.trainer.table().gradient_norm)(context.context, &mut norm) })?;
         Ok(norm)
+    }
+
+    /// They are added to those of the next `Run::backward`, until a step: so a batch may be run in parts.
+    pub fn keep(self) -> Result<(), Error> {
+        let context = &self.trainer.context;
+        context.check(unsafe { (self.trainer.table().gradients_keep)(context.context, 1) })
     }
 
     /// Changes the model's weights. An error of `Status::Value` names a weight whose gradient is not finite; then, as
     /// after any error, all weights are as before.
     pub fn step(self, by: &Optimizer) -> Result<(), Error> {
         let context = &self.trainer.context;
-        let _weights = self.trainer.model().writing();
         context.check(unsafe { (self.trainer.table().step)(context.context, &by.given()) })
     }
 }

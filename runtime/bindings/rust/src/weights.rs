@@ -2,7 +2,7 @@
 //! Weights of a module that was compiled with `--weights=mutable`.
 use std::ffi::CString;
 use std::mem::{size_of, size_of_val};
-use std::os::raw::{c_char, c_void};
+use std::os::raw::{c_char, c_int, c_void};
 
 use crate::{described, element, ffi, refused, text, Described, Element, Error, Library, Model, Status};
 
@@ -19,6 +19,24 @@ impl<'a> Weight<'a> {
     pub fn new<T: Element>(name: &str, data: &'a [T]) -> Result<Self, Error> {
         let bytes = unsafe { std::slice::from_raw_parts(data.as_ptr() as *const u8, size_of_val(data)) };
         Ok(Weight { name: named(name)?, dtype: T::DTYPE, data: bytes })
+    }
+}
+
+type Set = unsafe extern "C" fn(*mut c_void, *const ffi::Weight, usize, *mut c_char, usize) -> c_int;
+
+pub(crate) fn set_all(set: Set, model: *mut c_void, weights: &[Weight<'_>]) -> Result<(), Error> {
+    let of = |it: &Weight<'_>| ffi::Weight {
+        struct_size: size_of::<ffi::Weight>() as u32,
+        dtype: it.dtype,
+        name: it.name.as_ptr(),
+        data: it.data.as_ptr() as *const c_void,
+        bytes: it.data.len(),
+    };
+    let given: Vec<ffi::Weight> = weights.iter().map(of).collect();
+    let mut why = [0 as c_char; ROOM];
+    match unsafe { set(model, given.as_ptr(), given.len(), why.as_mut_ptr(), ROOM) } {
+        0 => Ok(()),
+        code => refused(Status::of(code), unsafe { text(why.as_ptr()) }),
     }
 }
 
@@ -55,19 +73,7 @@ impl Model {
     /// Sets these weights at once, while contexts run; see weights_set of rnncc.h.
     pub fn set(&self, weights: &[Weight<'_>]) -> Result<(), Error> {
         let set = self.with_weights()?.weights_set;
-        let of = |it: &Weight<'_>| ffi::Weight {
-            struct_size: size_of::<ffi::Weight>() as u32,
-            dtype: it.dtype,
-            name: it.name.as_ptr(),
-            data: it.data.as_ptr() as *const c_void,
-            bytes: it.data.len(),
-        };
-        let given: Vec<ffi::Weight> = weights.iter().map(of).collect();
-        let mut why = [0 as c_char; ROOM];
-        match unsafe { set(self.handle(), given.as_ptr(), given.len(), why.as_mut_ptr(), ROOM) } {
-            0 => Ok(()),
-            code => refused(Status::of(code), unsafe { text(why.as_ptr()) }),
-        }
+        set_all(set, self.handle(), weights)
     }
 
     /// Copies a weight; `data` has exactly its elements, of its type.

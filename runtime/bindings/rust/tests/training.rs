@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! y = w x + b learns 3 x - 1, of x [8]: $RNNCC_TRAINED_MODULE has the loss, the mean of the squared differences to t [8],
 //! and $RNNCC_OUTER_MODULE has y, for a loss of the program's own.
-use rnncc::{Error, Executor, Input, Library, Model, Optimizer, Options, Output, Rule, Status, Trainer};
-use std::sync::atomic::{AtomicBool, Ordering};
+use rnncc::{Error, Executor, Input, Library, Model, Optimizer, Options, Output, Rule, Status, Trainer, Weight};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 fn module(variable: &str) -> Model {
     let path = std::env::var(variable).expect(variable);
@@ -141,34 +139,86 @@ fn a_loss_may_be_outside() {
     assert_eq!(trainer.run(&inputs, &mut [Output::new(&mut y)]).unwrap().backward().map(drop).unwrap_err().status, Status::Argument);
 }
 
-/// A weight that another thread sets while a run computes: the run has the weight from before, and the thread waits.
+/// What a checkpoint has: w, b, and what Adam keeps. Gradients that are kept add up.
 #[test]
-fn runs_and_weights_wait_for_each_other() {
-    let setter = Arc::new(Mutex::new((None::<Trainer>, None)));
-    let (is_set, early) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-    let (shared, set, before) = (setter.clone(), is_set.clone(), early.clone());
+fn a_training_goes_on_from_a_checkpoint() {
+    let ((x, t), adam) = (samples(), Optimizer::new(Rule::Adam, 0.1));
+    let losses = |trainer: &mut Trainer| -> Vec<u32> { (0..4).map(|_| step(trainer, &x, &t, &adam).unwrap().to_bits()).collect() };
+    let mut whole = module("RNNCC_TRAINED_MODULE").trainer().unwrap();
+    losses(&mut whole);
+    let checkpoint = whole.checkpoint().unwrap();
+    let due = losses(&mut whole);
+    let mut resumed = module("RNNCC_TRAINED_MODULE").trainer().unwrap();
+    resumed.restore(&checkpoint).unwrap();
+    assert_eq!(losses(&mut resumed), due);
+    assert_eq!(resumed.checkpoint().unwrap(), whole.checkpoint().unwrap());
+
+    assert_eq!(resumed.restore(&checkpoint[1..]).unwrap_err().status, Status::Argument);
+    assert_eq!(resumed.restore(&checkpoint[..9]).unwrap_err().status, Status::Size);
+    let mut damaged = checkpoint.clone();
+    damaged[60] ^= 1;
+    assert_eq!(resumed.restore(&damaged).unwrap_err().status, Status::Value);
+    let sgd = Optimizer { momentum: 0.9, ..Optimizer::new(Rule::Sgd, 0.1) };
+    let words = step(&mut resumed, &x, &t, &sgd).unwrap_err().words;
+    assert!(words.starts_with("step: expected the rule adam"), "{}", words);
+}
+
+#[test]
+fn gradients_of_parts_add_up() {
+    let ((x, t), mut trainer, mut loss) = (samples(), module("RNNCC_TRAINED_MODULE").trainer().unwrap(), [0f32]);
+    let inputs = [Input::new(&x, &[8]).unwrap(), Input::new(&t, &[8]).unwrap()];
+    let mut gradient = |trainer: &mut Trainer, keep: bool| {
+        let mut of_w = [0f32];
+        let mut gradients = trainer.run(&inputs, &mut [Output::new(&mut loss)]).unwrap().backward().unwrap();
+        gradients.get("w", &mut of_w).unwrap();
+        if keep {
+            gradients.keep().unwrap();
+        }
+        of_w[0]
+    };
+    let alone = gradient(&mut trainer, true);
+    assert_eq!((gradient(&mut trainer, false), gradient(&mut trainer, false)), (2.0 * alone, 2.0 * alone));
+    trainer.drop_gradients().unwrap();
+    assert_eq!(gradient(&mut trainer, false), alone);
+}
+
+#[test]
+fn a_weight_may_be_frozen() {
+    let ((x, t), mut trainer) = (samples(), module("RNNCC_TRAINED_MODULE").trainer().unwrap());
+    trainer.weight_factors("w", 0.0, 1.0).unwrap();
+    assert_eq!(trainer.weight_factors("w", -1.0, 1.0).unwrap_err().status, Status::Argument);
+    step(&mut trainer, &x, &t, &Optimizer::new(Rule::Adam, 0.1)).unwrap();
+    assert!(weight(&trainer, "w") == 0.0 && weight(&trainer, "b") != 0.0);
+}
+
+#[test]
+fn weights_are_set_together() {
+    let trainer = module("RNNCC_TRAINED_MODULE").trainer().unwrap();
+    trainer.set_weights(&[Weight::new("w", &[3f32]).unwrap(), Weight::new("b", &[4f32]).unwrap()]).unwrap();
+    let unknown = trainer.set_weights(&[Weight::new("w", &[5f32]).unwrap(), Weight::new("v", &[6f32]).unwrap()]);
+    assert_eq!(unknown.unwrap_err().words, "no weight `v` is trained, or its data is NULL");
+    assert_eq!((weight(&trainer, "w"), weight(&trainer, "b")), (3.0, 4.0));
+}
+
+/// Another thread sets a weight while a run computes, and does not wait for it: the run has the weight from before.
+#[test]
+fn a_run_ends_with_the_weights_that_it_began_with() {
+    let setter = Arc::new(Mutex::new(None::<Trainer>));
+    let shared = setter.clone();
     let executor: Executor = Arc::new(move |n, body| {
-        let mut setter = shared.lock().unwrap();
-        if let Some(trainer) = setter.0.take() {
-            let done = set.clone();
-            setter.1 = Some(std::thread::spawn(move || {
-                trainer.set_weight("w", &[5.0]).unwrap();
-                done.store(true, Ordering::SeqCst);
-            }));
-            std::thread::sleep(Duration::from_millis(100)); // too short a time cannot fail the test
-            before.store(set.load(Ordering::SeqCst), Ordering::SeqCst);
+        if let Some(trainer) = shared.lock().unwrap().take() {
+            std::thread::spawn(move || trainer.set_weight("w", &[5.0]).unwrap()).join().unwrap();
         }
         (0..n).for_each(body);
     });
     let options = Options { threads: 2, share_all: true, executor: Some(executor), ..Default::default() };
     let model = module("RNNCC_OUTER_MODULE").library().model(options).unwrap();
-    setter.lock().unwrap().0 = Some(model.trainer().unwrap());
+    *setter.lock().unwrap() = Some(model.trainer().unwrap());
     let ((x, _), mut y) = (samples(), [1f32; 8]);
     let mut context = model.context().unwrap();
     context.run(&[Input::new(&x, &[8]).unwrap()], &mut [Output::new(&mut y)]).unwrap();
-    assert_eq!((early.load(Ordering::SeqCst), y), (false, [0.0; 8]));
-    let thread = setter.lock().unwrap().1.take().expect("the executor was called");
-    thread.join().unwrap();
+    assert!(setter.lock().unwrap().is_none(), "the executor was called");
+    assert_eq!(y, [0.0; 8]);
     context.run(&[Input::new(&x, &[8]).unwrap()], &mut [Output::new(&mut y)]).unwrap();
     assert_eq!(y, x.map(|it| 5.0 * it));
 }
