@@ -23,9 +23,9 @@ def cases():
 
 
 def test_each_operator_has_a_test(cases):
-    """Or is in ONNX's conformance suite."""
+    """Or is in ONNX's conformance suite, which is asked first: it has most of them, and is one text."""
     suite = "\n".join(file.read_text() for file in NODES.rglob("*.py"))
-    lacking = [op for op in OPERATORS if not about(cases, op) and f'"{op}"' not in suite]
+    lacking = [op for op in OPERATORS if f'"{op}"' not in suite and not about(cases, op)]
     assert lacking == []
 
 
