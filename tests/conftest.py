@@ -24,6 +24,7 @@ OPTIMISED_SHARE = 8
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "runtime" / "bindings" / "python")]
 from support import about_operator, amount, guarded, machine, sweeps  # noqa: E402
 from support.clang import BUILD, WITHOUT_PASSES, cached_clang, prune  # noqa: E402
+from support.forks import run_rnncc  # noqa: E402
 from support.targets import FOREIGN, need_foreign, program_flags  # noqa: E402
 
 
@@ -208,7 +209,7 @@ def compile(rnncc, module_cache):
         with open(module_cache / f"{key}.lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not output.exists():
-                done = rnncc(model, "-o", output, *options, env=environment)
+                done = run_rnncc(build_directory(), [*rnncc.prefix, model, "-o", output, *options], environment)
                 assert done.returncode == 0, f"rnncc {model} {options}: exit {done.returncode}\n{done.stderr}"
         return output
 

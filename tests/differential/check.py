@@ -12,6 +12,7 @@ import onnxruntime
 
 from conftest import build_directory
 from support.clang import WITHOUT_PASSES, cached_clang
+from support.forks import run_rnncc
 from support.module import Module
 from support.reference import Reference
 
@@ -184,7 +185,7 @@ class Checker:
 
     def compile(self, model, module, options):
         command = [self.rnncc, "--verify-each", model, "-o", module, *options]
-        return subprocess.run(command, capture_output=True, text=True, env=self.environment, timeout=600)
+        return run_rnncc(build_directory(), command, self.environment)
 
     def ran(self, path, cases, expected, options):
         feeds = [feeds_of(cases, run) for run in range(count_runs(cases))]

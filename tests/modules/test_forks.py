@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+"""Runs of rnncc that are forks of one process, by which tests compile modules, end as those of the program do."""
+import os
+import subprocess
+
+import pytest
+from support.clang import BUILD
+from support.forks import Forks
+
+
+@pytest.fixture(scope="module")
+def forks():
+    return Forks(BUILD / "tests" / "support" / "rnncc_forks")
+
+
+def end_of(done, output):
+    return done.returncode, done.stdout, done.stderr, output.read_bytes() if output.exists() else None
+
+
+def both(forks, rnncc, output, *arguments, **settings):
+    """How a fork and the program end: status, what they say, the output."""
+    command, environment = [*rnncc.prefix, *arguments, "-o", output], {**os.environ, **settings}
+    forked = end_of(forks.run(command, environment), output)
+    output.unlink(missing_ok=True)
+    return forked, end_of(subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120), output)
+
+
+@pytest.mark.parametrize("target", ["x86-64", "x86-64-v3"])
+def test_a_module_has_the_same_bytes(forks, rnncc, root, tmp_path, target):
+    """The second one of the process, too."""
+    for name in ("digits_rnn", "digits_cnn"):
+        forked, alone = both(forks, rnncc, tmp_path / "m.so", root / "models" / f"{name}.json", f"--target={target}", "-v")
+        assert forked == alone and alone[0] == 0 and alone[3]
+
+
+def test_an_error_and_an_empty_argument_are_the_same(forks, rnncc, tmp_path):
+    for argument in ("no such model", ""):
+        forked, alone = both(forks, rnncc, tmp_path / "m.so", argument)
+        assert forked == alone and alone[0] != 0 and alone[2]
+
+
+def test_a_run_has_its_own_environment(forks, rnncc, root, tmp_path):
+    forked, alone = both(forks, rnncc, tmp_path / "m.so", root / "models" / "digits_rnn.json", RNNCC_CLANG=str(tmp_path / "none"))
+    assert forked == alone and alone[0] == 5 and str(tmp_path / "none") in alone[2]
+
+
+def test_a_signal_is_told(forks, rnncc, root, tmp_path):
+    """Of a tool that ends the run that calls it."""
+    clang = tmp_path / "clang"
+    clang.write_text("#!/bin/sh\nkill -KILL $PPID\n")
+    clang.chmod(0o755)
+    command = [*rnncc.prefix, root / "models" / "digits_rnn.json", "-o", tmp_path / "m.so"]
+    assert forks.run(command, {**os.environ, "RNNCC_CLANG": str(clang), "TMPDIR": str(tmp_path)}).returncode == -9
