@@ -17,6 +17,7 @@ WORDS, SAMPLES = 500, 240
 BEAM = 4
 SEARCHED = slice(None, None, 1 if long_tests() else 5)  # NumPy's search of a word takes 30 ms
 
+pytestmark = pytest.mark.optimised  # to run: hundreds of words take longer without clang's passes than these take
 sys.path.insert(0, str(ROOT / "models"))
 
 

@@ -60,6 +60,7 @@ def groups_of(words):
     return [words[start:start + SLOTS] for start in range(0, len(words), SLOTS)]
 
 
+@pytest.mark.optimised  # to run: a thousand words take longer without clang's passes than these take
 def test_hyphenation_loses_at_most_0_2_points(root, rnncc, compile, tmp_path):
     lines = (root / "models" / "held_out" / "hyphenate.txt").read_text().splitlines()
     words = [line.split() for line in lines if not line.startswith("#")]
@@ -126,6 +127,7 @@ class TestWeightsOf16Bits:
                         for options in ((), (f"--precision={precision}",)))
         assert narrow >= wide - 0.001, (wide, narrow)
 
+    @pytest.mark.optimised
     def test_hyphenation(self, root, compile, precision):
         lines = (root / "models" / "held_out" / "hyphenate.txt").read_text().splitlines()
         groups = groups_of([line.split() for line in lines if not line.startswith("#")])[::1 if long_tests() else 4]

@@ -53,13 +53,17 @@ def without_names(text):
     return NOTE_BYTES.sub("text[]", HASH.sub("HASH", STRING.sub('""', text)))
 
 
+@pytest.fixture(scope="module")
+def plain(rnncc, tmp_path_factory):
+    """The text of the small model as it is."""
+    return without_names(c_text(rnncc, tmp_path_factory.mktemp("plain"), small_model()))
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_names_change_nothing_in_the_c_text_but_the_name_tables(rnncc, tmp_path, name):
-    (tmp_path / "plain").mkdir()
-    plain = c_text(rnncc, tmp_path / "plain", small_model())
+def test_names_change_nothing_in_the_c_text_but_the_name_tables(rnncc, plain, tmp_path, name):
     evil = c_text(rnncc, tmp_path, renamed(NAMES[name]))
     assert evil.isascii()
-    assert without_names(evil) == without_names(plain)
+    assert without_names(evil) == plain
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "a megabyte"])
