@@ -116,15 +116,25 @@ typedef struct Fitting {
   int *beside; /* scratch */
 } Fitting;
 
-static int64_t fit(Fitting *f, const int *order, bool tightest) {
+static int64_t max_end(int64_t highest, const Span *span) {
+  return span->offset + span->bytes > highest ? span->offset + span->bytes : highest;
+}
+
+/* Places the spans of the order, of which the first `kept` stay where they are, until one ends beyond `limit`. Returns
+ * the highest end. */
+static int64_t fit(Fitting *f, const int *order, bool tightest, int kept, int64_t limit) {
   int64_t highest = 0;
   timeline_clear(&f->line);
-  for (int i = 0; i < f->n; i++) {
+  for (int i = 0; i < kept; i++) {
+    highest = max_end(highest, &f->spans[order[i]]);
+    timeline_add(&f->line, order[i]);
+  }
+  for (int i = kept; i < f->n && highest <= limit; i++) {
     Span *span = &f->spans[order[i]];
     int n = collect(&f->line, 1, 0, f->line.leaves, begun_by(&f->line, span->last), span->first, f->beside, 0);
     sort(f->spans, f->beside, n, by_offset);
     span->offset = find_gap(f->spans, f->beside, n, span->bytes, tightest);
-    if (span->offset + span->bytes > highest) highest = span->offset + span->bytes;
+    highest = max_end(highest, span);
     timeline_add(&f->line, order[i]);
   }
   return highest;
@@ -164,7 +174,7 @@ typedef struct Best {
 } Best;
 
 static void try_order(Fitting *f, Best *best, const int *order, bool tightest) {
-  int64_t bytes = fit(f, order, tightest);
+  int64_t bytes = fit(f, order, tightest, 0, best->bytes - 1);
   if (bytes >= best->bytes) return;
   best->bytes = bytes;
   best->tightest = tightest;
@@ -196,9 +206,17 @@ static unsigned next_random(unsigned *seed) {
   return *seed >> 8;
 }
 
-/* Moves the highest span to an earlier place. */
-static void repair(Fitting *f, Best *best, int64_t bound, int *order) {
-  int64_t current = fit(f, best->order, best->tightest);
+static void save_offsets(const Fitting *f, int64_t *offsets) {
+  for (int i = 0; i < f->n; i++) offsets[i] = f->spans[i].offset;
+}
+
+static void restore_offsets(Fitting *f, const int64_t *offsets) {
+  for (int i = 0; i < f->n; i++) f->spans[i].offset = offsets[i];
+}
+
+/* Moves the highest span to an earlier place. `offsets`: scratch. */
+static void repair(Fitting *f, Best *best, int64_t bound, int *order, int64_t *offsets) {
+  int64_t current = fit(f, best->order, best->tightest, 0, INT64_MAX);
   int repairs = f->n ? REPAIR_WORK / f->n : 0;
   unsigned seed = 1;
   memcpy(order, best->order, (size_t)f->n * sizeof *order);
@@ -207,7 +225,8 @@ static void repair(Fitting *f, Best *best, int64_t bound, int *order) {
     int to = from ? (int)(next_random(&seed) % (unsigned)from) : 0;
     memmove(order + to + 1, order + to, (size_t)(from - to) * sizeof *order);
     order[to] = span;
-    int64_t bytes = fit(f, order, best->tightest);
+    save_offsets(f, offsets);
+    int64_t bytes = fit(f, order, best->tightest, to, current);
     if (bytes < best->bytes) {
       best->bytes = bytes;
       memcpy(best->order, order, (size_t)f->n * sizeof *order);
@@ -218,7 +237,7 @@ static void repair(Fitting *f, Best *best, int64_t bound, int *order) {
     }
     memmove(order + to, order + to + 1, (size_t)(from - to) * sizeof *order);
     order[from] = span;
-    fit(f, order, best->tightest);
+    restore_offsets(f, offsets);
   }
 }
 
@@ -251,6 +270,6 @@ int64_t fit_spans(Arena *arena, Span *spans, int n) {
   int *order = ARENA_ARRAY(arena, int, n);
   int64_t bound = largest_live_set(arena, spans, n);
   try_orders(&f, &best, bound, order);
-  repair(&f, &best, bound, order);
-  return fit(&f, best.order, best.tightest);
+  repair(&f, &best, bound, order, ARENA_ARRAY(arena, int64_t, n));
+  return fit(&f, best.order, best.tightest, 0, INT64_MAX);
 }
