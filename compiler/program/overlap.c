@@ -23,11 +23,23 @@ static bool parts_apart(const Value *a, const Value *b) {
   return a_end <= b_begin || b_end <= a_begin;
 }
 
+const Value *value_slice(const Value *value) {
+  while (value->view_of && !value->at) value = value->view_of;
+  return value;
+}
+
 /* Two slices of a value that a loop scans, at different places: all slices have one size, so they do not overlap. */
 static bool slices_apart(const Value *a, const Value *b) {
-  while (a->view_of && !a->at) a = a->view_of;
-  while (b->view_of && !b->at) b = b->view_of;
+  a = value_slice(a);
+  b = value_slice(b);
   return a->at && b->at && a->view_of == b->view_of && a->at != b->at;
+}
+
+/* Are both the same root, or a slice at the same place? */
+static bool same_place(const Value *a, const Value *b) {
+  a = value_slice(a);
+  b = value_slice(b);
+  return a == b || (a->at && a->at == b->at && a->view_of == b->view_of);
 }
 
 bool roots_overlap(const Value *x, const Value *y) {
@@ -47,17 +59,18 @@ bool accesses_shared(const Node *a_node, const Access *a, const Node *b_node, co
   return a_node == b_node && a->value == b->value && a->sharing && a->sharing == b->sharing;
 }
 
-/* The root that may be written over an input; NULL: none. */
+/* What may be written over an input; NULL: nothing. */
 static const Value *written_over(const Node *node) {
   if (node->in_place) return node->in_place;
-  return node->n_outputs == 1 ? value_root(node->outputs[0]) : NULL;
+  return node->n_outputs == 1 ? node->outputs[0] : NULL;
 }
 
-bool may_overwrite(const Node *node, const Value *written, const Value *root) {
+bool may_overwrite(const Node *node, const Value *written, const Value *read) {
+  const Value *output = written_over(node);
   bool found = false;
-  if (!node->op->family || !node->op->family->overwrites || written != written_over(node)) return false;
+  if (!node->op->family || !node->op->family->overwrites || !output || !same_place(written, output)) return false;
   for (int i = 0; i < node->n_inputs; i++) {
-    if (!node->inputs[i] || value_root(node->inputs[i]) != root) continue;
+    if (!node->inputs[i] || !same_place(node->inputs[i], read)) continue;
     if (!node->op->family->overwrites(node, i)) return false;
     found = true;
   }

@@ -14,7 +14,10 @@ bool accesses_shared(const Node *a_node, const Access *a, const Node *b_node, co
 /* Do the memories of two roots overlap? needs: plan_memory */
 bool roots_overlap(const Value *x, const Value *y);
 
-/* May the node write this root over its inputs in the memory of that one (KernelFamily.overwrites)? */
-bool may_overwrite(const Node *node, const Value *written, const Value *root);
+/* The value's root, or the slice of one that it views. */
+const Value *value_slice(const Value *value);
+
+/* May the node write this value over its inputs in the memory of that one (KernelFamily.overwrites)? */
+bool may_overwrite(const Node *node, const Value *written, const Value *read);
 
 #endif

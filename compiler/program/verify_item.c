@@ -126,7 +126,7 @@ static bool known_apart(const Program *program, const Access *a, const Access *b
 static const char *overlap_mistake(const Program *program, const Item *item, const Access *read,
                                    const Access *written) {
   if (!accesses_conflict(read, written) || known_apart(program, read, written)) return NULL;
-  const Value *from = value_root(read->value), *to = value_root(written->value);
+  const Value *from = value_slice(read->value), *to = value_slice(written->value);
   if (from != to && may_overwrite(item->node, to, from)) return NULL;
   return tell(program, item, "reads t%d and writes t%d, which share memory", read->value->id, written->value->id);
 }

@@ -6,12 +6,15 @@
  * branch.
  *
  * Copies are avoided: a branch writes the node's outputs; scanned and collected slices are read and written in place. A
- * carried value has two places: even iterations read the first and write the second, odd ones the other way round.
+ * carried value has two places: even iterations read the first and write the second, odd ones the other way round. What
+ * its last node may write it over is in that place, too: the states of a beam search, before they are reordered. What
+ * only the loop reads, to begin with, is written to the first place.
  */
 #include "ir/bodies.h"
 #include "ir/family.h"
 #include "kernels/move/strided_copy.h"
 #include "program/build.h"
+#include "program/overlap.h"
 #include "shapes/control.h"
 #include "support/numbers.h"
 
@@ -76,15 +79,53 @@ static const Dim *slice_at(Graph *graph, const Node *node, const Value *slice, b
 
 static bool is_backwards(const Control *control, int k) { return control->backwards && control->backwards[k]; }
 
-static void set_loop_views(Graph *graph, const Node *node, Graph *body) {
+/* Is the memory read behind the node, or by the next iteration? */
+static bool is_read_later(const Graph *body, const Node *node, const Value *root) {
+  for (int i = 0; i < body->n_outputs; i++)
+    if (value_root(body->outputs[i]) == root) return true;
+  for (int n = body->n_nodes - 1; body->nodes[n] != node; n--)
+    for (int i = 0; i < body->nodes[n]->n_inputs; i++)
+      if (body->nodes[n]->inputs[i] && value_root(body->nodes[n]->inputs[i]) == root) return true;
+  return false;
+}
+
+static bool has_bytes_of(const Value *value, const Value *root) {
+  return !value->channel_block && value_max_bytes(value) == value_max_bytes(root);
+}
+
+/* What the node that writes an output of the body may write it over: a value of the body, whole, and of the same size;
+ * NULL: nothing. While no value of the body stands for one outside. */
+static Value *written_over(const Graph *body, Value *output) {
+  const Value *root = value_root(output);
+  const Node *node = root->producer;
+  if (!node || node->in_place || root->channel_block) return NULL;
+  for (int i = 0; i < node->n_inputs; i++) {
+    Value *input = node->inputs[i] ? value_root(node->inputs[i]) : NULL;
+    if (!input || !input->producer || !has_bytes_of(node->inputs[i], root) || !has_bytes_of(input, root)) continue;
+    if (!is_read_later(body, node, input) && may_overwrite(node, root, input)) return input;
+  }
+  return NULL;
+}
+
+static void set_carried_views(Graph *graph, const Node *node, Graph *body) {
   const Control *control = node->control;
   const Dim *number = dim_symbol(graph->dims, control->counter);
-  int first_output = control->n_leading ? 1 : 0, carried = control->n_carried;
-  set_captures(node, body);
-  for (int k = 0; k < carried; k++) {
+  int first_output = control->n_leading ? 1 : 0, n = control->n_carried;
+  Value **over = ARENA_ARRAY(graph->arena, Value *, n);
+  for (int k = 0; k < n; k++) over[k] = written_over(body, body->outputs[first_output + k]);
+  for (int k = 0; k < n; k++) {
+    const Dim *next = place_at(graph, node, k, number, true);
     stand_in(body->inputs[control->n_leading + k], node->scratch, place_at(graph, node, k, number, false));
-    stand_in(body->outputs[first_output + k], node->scratch, place_at(graph, node, k, number, true));
+    stand_in(body->outputs[first_output + k], node->scratch, next);
+    if (over[k]) stand_in(over[k], node->scratch, next);
   }
+}
+
+static void set_loop_views(Graph *graph, const Node *node, Graph *body) {
+  const Control *control = node->control;
+  int first_output = control->n_leading ? 1 : 0, carried = control->n_carried;
+  set_carried_views(graph, node, body);
+  set_captures(node, body);
   for (int k = 0; k < control->n_scanned; k++) {
     Value *slice = body->inputs[carried + k];
     stand_in(slice, node->inputs[carried + k], slice_at(graph, node, slice, is_backwards(control, k)));
@@ -162,6 +203,41 @@ static void lower_number(Program *program, const Node *node, const Graph *body) 
   operand_dim_array(call, "values", 1, &number);
 }
 
+/* Does anything but this input of the node read the memory? node: or NULL. */
+static bool is_read_elsewhere(const Graph *graph, const Node *node, int input, const Value *root) {
+  for (int i = 0; i < graph->n_outputs; i++)
+    if (value_root(graph->outputs[i]) == root) return true;
+  for (int i = 0; i < graph->n_states; i++)
+    if (value_root(graph->states[i].output) == root) return true;
+  for (int n = 0; n < graph->n_nodes; n++)
+    for (int i = 0; i < graph->nodes[n]->n_inputs; i++) {
+      bool itself = graph->nodes[n] == node && i == input;
+      if (!itself && graph->nodes[n]->inputs[i] && value_root(graph->nodes[n]->inputs[i]) == root) return true;
+    }
+  return false;
+}
+
+/* Is what the loop begins with of a node beside it, and for the loop alone? Then that writes it where the first
+ * iteration reads it. */
+static bool is_own(const Graph *graph, const Node *node, int k) {
+  int input = node->control->first_carried + k;
+  const Value *from = node->inputs[input], *root = value_root((Value *)from);
+  for (const Value *value = from; value; value = value->view_of)
+    if (value->is_input || value->at) return false;
+  if (!root->producer || root->channel_block || !has_bytes_of(from, root)) return false;
+  return value_max_bytes(root) <= place_bytes(node, k) && !is_read_elsewhere(graph, node, input, root);
+}
+
+static void lower_first(Program *program, const Node *node, int k) {
+  Graph *graph = program->graph;
+  Value *from = node->inputs[node->control->first_carried + k];
+  const Dim *at = place_at(graph, node, k, dim_const(graph->dims, 0), false);
+  if (is_own(graph, node, k))
+    stand_in(from, node->scratch, at);
+  else
+    lower_whole_copy(program, node, from, program_view(program, from, node->scratch, at));
+}
+
 static void lower_start(Program *program, const Node *node) {
   static const uint8_t truth = 1;
   Graph *graph = program->graph;
@@ -170,11 +246,7 @@ static void lower_start(Program *program, const Node *node) {
   program_set_dim(program, node, control->count, zero);
   for (int g = 0; g < control->n_growths; g++)
     program_set_dim(program, node, control->growths[g].symbol, control->growths[g].value[0]);
-  for (int k = 0; k < control->n_carried; k++) {
-    const Value *from = node->inputs[control->first_carried + k];
-    lower_whole_copy(program, node, from,
-                     program_view(program, from, node->scratch, place_at(graph, node, k, zero, false)));
-  }
+  for (int k = 0; k < control->n_carried; k++) lower_first(program, node, k);
   if (!control->conditional) return;
   Value *first = node->inputs[1] ? node->inputs[1] : program_constant(program, RNNCC_BOOL, &truth);
   lower_whole_copy(program, node, first,
@@ -223,8 +295,8 @@ static void lower_end(Program *program, const Node *node) {
   const Dim *count = dim_symbol(graph->dims, control->count);
   program_scope(program, node);
   for (int k = 0; k < control->n_carried && k < node->n_outputs; k++) {
-    const Value *to = node->outputs[k];
-    if (to)
+    Value *to = node->outputs[k];
+    if (to && is_read_elsewhere(graph, NULL, 0, value_root(to)))
       lower_whole_copy(program, node, program_view(program, to, node->scratch, place_at(graph, node, k, count, false)),
                        to);
   }

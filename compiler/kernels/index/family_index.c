@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Ops that gather or scatter elements by index: Gather, GatherElements, GatherND, ScatterElements, ScatterND, OneHot
- * and ReverseSequence. Constant indices are checked at compile time, against the least length of the axis; those of a
- * graph input before the run; all others in the kernel.
+ * and ReverseSequence. A Gather of as many rows as there are may be written over its input. Constant indices are
+ * checked at compile time, against the least length of the axis; those of a graph input before the run; all others in
+ * the kernel.
  */
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "knobs.h"
 #include "program/build.h"
 #include "shapes/shape.h"
+#include "support/numbers.h"
 
 static void moves(Call *call, const Value *value) { call_bytes_of(call, 2 * (double)dtype_size(value->dtype), value); }
 
@@ -50,11 +52,36 @@ static KernelSpec *index_spec(Program *program, const Node *node, const char *na
 
 /* ---- along one axis ---- */
 
+static int gather_axis(const Node *node) { return normal_axis(node_int(node, ATTR_axis), node->inputs[0]->rank); }
+
+/* Bytes of a row: with fewer the order of copies takes more than what it saves. */
+enum { LEAST_ROW = 64 };
+
+/* Does it give a body's tensor as many rows as it has, of sources that each iteration finds? Then it can be written
+ * over what it reads. */
+static bool moves_rows(const Graph *graph, const Node *node) {
+  const Value *x = node->inputs[0], *indices = node->inputs[1];
+  if (node->op->kind != OP_Gather || !graph->outer || indices->rank != 1 || value_is_constant(indices)) return false;
+  const Dim *rows = x->shape[gather_axis(node)];
+  if (!same_dim(indices->shape[0], rows) || dim_upper(rows) > INT32_MAX / 2) return false;
+  return value_max_bytes(x) >= saturating_mul(LEAST_ROW, dim_upper(rows));
+}
+
+/* The order of copies. */
+static void index_scratch(Graph *graph, Node *node) {
+  if (!moves_rows(graph, node)) return;
+  int64_t numbers = saturating_mul(4, dim_upper(node->inputs[1]->shape[0])) + 1;
+  graph_scratch(graph, node, "order of copies", dim_const(graph->dims, 4 * numbers));
+}
+
+static bool overwrites(const Node *node, int input) { return input == 0 && node->scratch; }
+
 static void lower_gather(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *x = node->inputs[0], *indices = node->inputs[1], *y = node->outputs[0];
-  int axis = normal_axis(node_int(node, ATTR_axis), x->rank);
-  KernelSpec *spec = index_spec(program, node, "gather", x->dtype, indices->dtype);
+  int axis = gather_axis(node);
+  const char *name = node->scratch ? "gather_in_place" : "gather";
+  KernelSpec *spec = index_spec(program, node, name, x->dtype, indices->dtype);
   bool checked = indices_checked(program, indices, x->shape[axis]);
   kernel_knob(spec, "CHECKED", !checked);
   Call *call = kernel_call(program, node, spec);
@@ -63,9 +90,12 @@ static void lower_gather(Program *program, Node *node) {
   operand_value(call, "out", y, WRITE);
   if (checked) operand_null(call, "fault");
   operand_dim(call, "outer", value_count_dim(graph, x, 0, axis));
-  operand_dim(call, "length", x->shape[axis]);
-  operand_dim(call, "count", value_count_dim(graph, indices, 0, indices->rank));
+  operand_dim(call, node->scratch ? "rows" : "length", x->shape[axis]);
   operand_dim(call, "inner", value_count_dim(graph, x, axis + 1, x->rank));
+  if (node->scratch)
+    operand_value(call, "memory", node->scratch, READ_WRITE);
+  else
+    operand_dim(call, "count", value_count_dim(graph, indices, 0, indices->rank));
   moves(call, y);
 }
 
@@ -235,4 +265,4 @@ static void (*const lower_op[N_OPS])(Program *program, Node *node) = {
 
 static void index_lower(Program *program, Node *node) { lower_op[node->op->kind](program, node); }
 
-const KernelFamily family_index = {.lower = index_lower};
+const KernelFamily family_index = {.scratch = index_scratch, .overwrites = overwrites, .lower = index_lower};
