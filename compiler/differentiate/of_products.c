@@ -3,13 +3,6 @@
 #include "differentiate/rule.h"
 #include "ir/op.h"
 
-/* alpha op(A) op(B), where op turns a matrix over. */
-static Value *product(const Formula *f, Value *a, bool turn_a, Value *b, bool turn_b, double alpha) {
-  const Attribute attributes[] = {attribute_float(ATTR_alpha, alpha), attribute_int(ATTR_transA, turn_a),
-                                  attribute_int(ATTR_transB, turn_b)};
-  return build_op(f, OP_Gemm, 2, (Value *const[]){a, b}, 1, 3, attributes)->outputs[0];
-}
-
 const char *of_gemm(const Gradient *g) {
   const Formula *f = g->f;
   const Node *node = g->node;
@@ -17,31 +10,27 @@ const char *of_gemm(const Gradient *g) {
   bool turn_a = node_int(node, ATTR_transA), turn_b = node_int(node, ATTR_transB);
   double alpha = node_float(node, ATTR_alpha), beta = node_float(node, ATTR_beta);
   if (a->dtype != RNNCC_F32) return "elements other than f32";
-  if (g->wanted[0]) g->dx[0] = turn_a ? product(f, b, turn_b, d, true, alpha) : product(f, d, false, b, !turn_b, alpha);
-  if (g->wanted[1]) g->dx[1] = turn_b ? product(f, d, true, a, turn_a, alpha) : product(f, a, !turn_a, d, false, alpha);
+  if (g->wanted[0])
+    g->dx[0] = turn_a ? matrix_product(f, b, turn_b, d, true, alpha) : matrix_product(f, d, false, b, !turn_b, alpha);
+  if (g->wanted[1])
+    g->dx[1] = turn_b ? matrix_product(f, d, true, a, turn_a, alpha) : matrix_product(f, a, !turn_a, d, false, alpha);
   if (node->n_inputs > 2 && g->wanted[2])
     g->dx[2] = sum_to(f, beta == 1 ? d : times(f, d, number(f, d, beta)), node->inputs[2]);
   return NULL;
 }
 
-/* [..., K] as [all, K]. */
-static Value *as_matrix(const Formula *f, Value *x) {
-  const Attribute axis = attribute_int(ATTR_axis, x->rank - 1);
-  return x->rank == 2 ? x : build_op(f, OP_Flatten, 1, &x, 1, 1, &axis)->outputs[0];
-}
-
-/* All rows of A, in whichever matrix, meet the one matrix B: two products of matrices. */
+/* All rows of A, in whichever matrix, or its only one, meet the one matrix B: two products of matrices. */
 static void of_one_matrix(const Gradient *g, Value *a, Value *b, Value *d) {
   const Formula *f = g->f;
-  if (g->wanted[0]) g->dx[0] = shaped_as(f, product(f, as_matrix(f, d), false, b, true, 1), a);
-  if (g->wanted[1]) g->dx[1] = product(f, as_matrix(f, a), true, as_matrix(f, d), false, 1);
+  if (g->wanted[0]) g->dx[0] = shaped_as(f, matrix_product(f, as_matrix(f, d), false, b, true, 1), a);
+  if (g->wanted[1]) g->dx[1] = matrix_product(f, as_matrix(f, a), true, as_matrix(f, d), false, 1);
 }
 
 const char *of_matmul(const Gradient *g) {
   const Formula *f = g->f;
   Value *a = g->node->inputs[0], *b = g->node->inputs[1], *d = gradient_in(g);
   if (a->dtype != RNNCC_F32) return "elements other than f32";
-  if (a->rank > 1 && b->rank == 2) {
+  if (b->rank == 2) {
     of_one_matrix(g, a, b, d);
     return NULL;
   }

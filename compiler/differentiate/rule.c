@@ -62,3 +62,14 @@ Value *elements_for_each(const Formula *f, Value *x, Value *y) {
 Value *where_true(const Formula *f, Value *condition, Value *d) {
   return apply3(f, OP_Where, condition, d, number(f, d, 0));
 }
+
+Value *matrix_product(const Formula *f, Value *a, bool turn_a, Value *b, bool turn_b, double alpha) {
+  const Attribute attributes[] = {attribute_float(ATTR_alpha, alpha), attribute_int(ATTR_transA, turn_a),
+                                  attribute_int(ATTR_transB, turn_b)};
+  return build_op(f, OP_Gemm, 2, (Value *const[]){a, b}, 1, 3, attributes)->outputs[0];
+}
+
+Value *as_matrix(const Formula *f, Value *x) {
+  const Attribute axis = attribute_int(ATTR_axis, x->rank - 1);
+  return x->rank == 2 ? x : build_op(f, OP_Flatten, 1, &x, 1, 1, &axis)->outputs[0];
+}

@@ -49,6 +49,10 @@ Value *spread_to(const Formula *f, Value *d, Value *like);
 Value *zeros_like(const Formula *f, Value *like);
 /* How many elements of x there are for each of y, as a number of their type. */
 Value *elements_for_each(const Formula *f, Value *x, Value *y);
+/* alpha op(A) op(B), where op turns a matrix over. */
+Value *matrix_product(const Formula *f, Value *a, bool turn_a, Value *b, bool turn_b, double alpha);
+/* [..., K] as [all, K]. */
+Value *as_matrix(const Formula *f, Value *x);
 /* d where the condition holds, else 0. */
 Value *where_true(const Formula *f, Value *condition, Value *d);
 

@@ -23,6 +23,8 @@ Graph *body_instantiate(Graph *graph, const Node *node, AttributeName name);
 /* Infers its nodes; those that are folded go. False after an error. */
 bool body_infer(Graph *body);
 
+/* Does the extent depend on symbols of a body: those from number `first` on, the loop's counter? */
+bool is_inner(const Graph *graph, const Dim *extent, int first);
 /* The iterations that a loop has run, once it has ended. */
 const Dim *loop_count(Graph *graph, const Control *control);
 

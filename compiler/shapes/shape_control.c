@@ -76,8 +76,7 @@ bool body_infer(Graph *body) {
   return true;
 }
 
-/* Does the extent depend on symbols of the body, from `first` on? */
-static bool is_inner(const Graph *graph, const Dim *extent, int first) {
+bool is_inner(const Graph *graph, const Dim *extent, int first) {
   for (int i = first; i < dim_symbol_count(graph->dims); i++)
     if (dim_mentions(extent, dim_symbol_at(graph->dims, i))) return true;
   return false;
