@@ -64,7 +64,7 @@ def test_the_page_says_which_goals_are_met_and_which_the_peak_forbids():
     assert "CPU time" not in page and "CPU time" in train_page.page(rows, "c", "a machine", "2", "cpu")
 
 
-@pytest.mark.parametrize("name", ["lstm_800_t50_b32", "gru_512_t50_b32", "rnn_256_t50_b32"])
+@pytest.mark.parametrize("name", train_cases.CASES)
 def test_a_step_works_in_little_more_memory_than_is_saved(name, rnncc, tmp_path):
     """Packed weights, a quarter of what the LSTM saves, are where their gradients will be."""
     case = train_cases.CASES[name]

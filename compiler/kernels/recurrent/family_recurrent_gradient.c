@@ -51,9 +51,17 @@ static int64_t whole(int64_t columns, int vectors, int64_t lanes) { return round
 /* Of the gates' gradients: floats of a row. */
 static int64_t gates_row(const Trained *l) { return l->directions * l->saved * l->hidden; }
 
-/* Rows of a chunk: so many that adding a chunk's products to those before takes little of their time; but where the
- * copies of a chunk would be larger than the packed weights in whose place they may be, fewer. */
-enum { MOST_CHUNK = 1024, LEAST_CHUNK = 128, STRIP = 64 };
+/* Rows of a chunk: so many that adding a chunk's products to those before takes little of their time; but fewer where
+ * the copies of a chunk would be larger than part of what the layer saves, which is in memory beside them, and than the
+ * gradient of Y, which is not any more, unless those of the gates have its place. */
+enum { MOST_CHUNK = 1024, LEAST_CHUNK = 128, CHUNK_ROWS = 16, STRIP = 64, MOST_PER_MILLE = 97 };
+
+/* Bytes for the copies of a chunk. */
+static int64_t room_for_chunk(const Trained *l, int64_t rows) {
+  int64_t y = l->directions * l->hidden, saved = l->inputs + y + gates_row(l);
+  int64_t bytes = saturating_mul(rows, 4 * saved) / 1000 * MOST_PER_MILLE;
+  return l->cell == CELL_RNN ? bytes : saturating_add(bytes, saturating_mul(rows, 4 * y));
+}
 
 /* Returns bytes. */
 static int64_t plan_chunk(const Graph *graph, const Node *node, GradientPlan *g, int64_t rows) {
@@ -68,10 +76,13 @@ static int64_t plan_chunk(const Graph *graph, const Node *node, GradientPlan *g,
   return saturating_add(part_bytes(&g->panels), part_bytes(&g->slots));
 }
 
-static void plan_weights(const Graph *graph, const Node *node, GradientPlan *g, int64_t bytes) {
-  int64_t rows = MOST_CHUNK;
-  while (rows > 16 && rows / 2 >= g->layer.most_rows) rows /= 2;
-  while (plan_chunk(graph, node, g, rows) > bytes && rows > LEAST_CHUNK) rows /= 2;
+/* As few chunks as can be, all nearly alike. */
+static void plan_weights(const Graph *graph, const Node *node, GradientPlan *g) {
+  int64_t all = max_int(1, min_int(g->layer.most_rows, INT32_MAX)), bytes = room_for_chunk(&g->layer, all), rows;
+  for (int64_t chunks = ceil_div(all, MOST_CHUNK);; chunks++) {
+    rows = round_up(ceil_div(all, chunks), CHUNK_ROWS);
+    if (plan_chunk(graph, node, g, rows) <= bytes || rows <= LEAST_CHUNK) return;
+  }
 }
 
 static void plan_scratch(const Graph *graph, const Node *node, GradientPlan *g) {
@@ -85,7 +96,7 @@ static void plan_scratch(const Graph *graph, const Node *node, GradientPlan *g) 
   g->tiles = steps.bytes;
   g->r = part_of(true, l->directions * l->gates * H * units);
   g->w = part_of(wants(node, GRADIENT_X), l->directions * l->gates * H * whole(l->inputs, g->dx.knobs.vectors, lanes));
-  plan_weights(graph, node, g, max_int(saturating_add(part_bytes(&g->r), g->tiles), part_bytes(&g->w)));
+  plan_weights(graph, node, g);
 }
 
 /* Loads beside the multiply-adds of a panel of so many vectors: a panel's load feeds more multiply-adds the more rows
