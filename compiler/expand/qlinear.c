@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ONNX Runtime's own operators of quantised numbers: between floats, which hold them exactly. */
 #include "expand/quantised.h"
+#include "ir/integer_mean.h"
 #include "ir/tensor.h"
 #include "shapes/shape.h"
 
@@ -88,6 +89,7 @@ void expand_qlinear_softmax(const Formula *f, const Node *node, Value **results)
 }
 
 void expand_qlinear_global_pool(const Formula *f, const Node *node, Value **results) {
+  if (integer_mean_has_kernel(node)) return;
   Value *x = node->inputs[0];
   int channels = node_int(node, ATTR_channels_last) != 0 ? x->rank - 1 : 1, n = 0;
   int64_t axes[MAX_RANK];
@@ -99,6 +101,7 @@ void expand_qlinear_global_pool(const Formula *f, const Node *node, Value **resu
 
 /* Padding is 0, which is not the zero point. */
 void expand_qlinear_pool(const Formula *f, const Node *node, Value **results) {
+  if (integer_mean_has_kernel(node)) return;
   Attribute *own = ARENA_ARRAY(f->graph->arena, Attribute, node->n_attributes);
   Value *x = in_floats(f, node, 0);
   int n = 0;

@@ -7,6 +7,7 @@
 #include "ir/bodies.h"
 #include "ir/cell.h"
 #include "ir/family.h"
+#include "ir/integer_mean.h"
 #include "ir/tensor.h"
 #include "passes/quantised.h"
 #include "shapes/quantised.h"
@@ -153,10 +154,7 @@ static bool any_dequantised(const Node *node) {
 }
 
 /* Their formula has tensors of floats; that of other operators of integers is element by element, in registers. */
-static bool is_mean(const Node *node) {
-  return is_op(node, OP_QLinearAveragePool) || is_op(node, OP_QLinearGlobalAveragePool) ||
-         is_op(node, OP_QLinearSoftmax);
-}
+static bool has_float_formula(const Node *node) { return is_integer_mean(node) || is_op(node, OP_QLinearSoftmax); }
 
 static const char *obstacle_of(Graph *graph, const Node *node, const ProductForm *form) {
   if (form) return form->integers ? NULL : product_obstacle(graph, node, form);
@@ -183,8 +181,9 @@ static void add_rows(Graph *graph, Int8Rows *list) {
     row.is_layer = cell_kind(node->op->kind) != NULL;
     if (row.is_layer) row.products = layer_multiply_adds(node), row.obstacle = NULL;
     if (form) row.products = multiply_adds(node, form);
-    row.needs_kernel = (form && form->integers) || is_mean(node);
+    row.needs_kernel = (form && form->integers) || has_float_formula(node);
     if (form && form->integers) row.largest = largest_sum(node, form);
+    if (is_integer_mean(node)) row.largest = 255 * integer_mean_points(node);
     *LIST_ADD(graph->arena, list->rows, list->n, list->capacity) = row;
   }
 }

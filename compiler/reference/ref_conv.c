@@ -3,6 +3,7 @@
  * padded input. */
 #include <math.h>
 
+#include "ir/integer_mean.h"
 #include "reference/kernels.h"
 
 /* The window along each spatial axis. Point k of the window at output o reads input o * stride - head + k * dilation.
@@ -253,17 +254,47 @@ static int64_t points_with_padding(const Window *window, const int64_t *o) {
 /* The value of a window at output point `o` in the channel that begins at `first`. */
 typedef double WindowValue(const Node *node, const Window *window, const Tensor *x, int64_t first, const int64_t *o);
 
-static double window_mean(const Node *node, const Window *window, const Tensor *x, int64_t first, const int64_t *o) {
-  double sum = 0;
-  int64_t count = 0;
+/* The sum of the points that lie in the input, and how many there are. */
+typedef struct PointSum {
+  double sum;
+  int64_t inside;
+} PointSum;
+
+static PointSum sum_of_points(const Window *window, const Tensor *x, int64_t first, const int64_t *o) {
+  PointSum all = {0, 0};
   Walk point = walk_over(window->rank, window->kernel);
   for (bool in = walk_begin(&point); in; in = walk_next(&point)) {
     int64_t at = input_at(window, o, point.index);
     if (at < 0) continue;
-    sum += tensor_get(x, first + at);
-    count++;
+    all.sum += tensor_get(x, first + at);
+    all.inside++;
   }
-  return sum / (double)(node_int(node, ATTR_count_include_pad) ? points_with_padding(window, o) : count);
+  return all;
+}
+
+/* The points that a mean is over. */
+static int64_t points_counted(const Node *node, const Window *window, const int64_t *o, int64_t inside) {
+  return node_int(node, ATTR_count_include_pad) ? points_with_padding(window, o) : inside;
+}
+
+static double window_mean(const Node *node, const Window *window, const Tensor *x, int64_t first, const int64_t *o) {
+  PointSum all = sum_of_points(window, x, first, o);
+  return all.sum / (double)points_counted(node, window, o, all.inside);
+}
+
+/* Of the sum of `inside` numbers, as ir/integer_mean.h says. A window of no point has the mean 0. */
+static double number_of_mean(const Node *node, double sum, int64_t inside, int64_t points) {
+  IntegerMean mean = integer_mean_of(node);
+  DType type = node->outputs[0]->dtype;
+  float whole = (float)(sum - (double)mean.x_zero * (double)inside), scaled = whole * mean.factor;
+  float y = scaled / (float)(points > 0 ? points : 1) + (float)mean.before;
+  return fmin(fmax(rint((double)y) + mean.behind, (double)dtype_min(type)), (double)dtype_max(type));
+}
+
+static double window_mean_of_bytes(const Node *node, const Window *window, const Tensor *x, int64_t first,
+                                   const int64_t *o) {
+  PointSum all = sum_of_points(window, x, first, o);
+  return number_of_mean(node, all.sum, all.inside, points_counted(node, window, o, all.inside));
 }
 
 /* The p-th root of the sum of p-th powers of magnitudes. */
@@ -319,6 +350,27 @@ const char *ref_max_pool(const Node *node, const Tensor *const *inputs, Tensor *
 const char *ref_average_pool(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   Window window = window_of(node, inputs[0], outputs[0], NULL, set_padding);
   pool(node, &window, inputs[0], outputs[0], window_mean);
+  return NULL;
+}
+
+const char *ref_qlinear_average_pool(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
+  Window window = window_of(node, inputs[0], outputs[0], NULL, set_padding);
+  pool(node, &window, inputs[0], outputs[0], window_mean_of_bytes);
+  return NULL;
+}
+
+/* x: [N, C, ...] or, with the channels last, [N, ..., C]; of either y is N times C numbers. */
+const char *ref_qlinear_global_pool(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
+  const Tensor *x = inputs[0];
+  bool last = node_int(node, ATTR_channels_last) != 0;
+  int64_t channels = x->shape[last ? x->rank - 1 : 1], pixels = tensor_extent(x, last ? 1 : 2, x->rank - last);
+  for (int64_t i = 0; i < tensor_count(outputs[0]); i++) {
+    int64_t image = i / channels * channels * pixels, channel = i % channels;
+    double sum = 0;
+    for (int64_t p = 0; p < pixels; p++)
+      sum += tensor_get(x, image + (last ? p * channels + channel : channel * pixels + p));
+    tensor_set(outputs[0], i, number_of_mean(node, sum, pixels, pixels));
+  }
   return NULL;
 }
 

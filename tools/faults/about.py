@@ -56,7 +56,7 @@ TABLE = {
     "compiler/program/": ["graphs/test_control_onnx.py", "graphs/test_data_dependent_onnx.py", "graphs/test_chains.py"],
     "compiler/kernels/attention/|templates/attention": ["graphs/test_fused_attention.py", "graphs/test_attention.py"],
     "compiler/kernels/control/": ["graphs/test_control_onnx.py"],
-    "templates/(conv_.*|winograd_|max_pool_)int8|templates/requantise": ["graphs/test_integer_convolutions.py"],
+    "templates/(conv_.*|winograd_|pool_|mean_|global_mean_|mean_pool_)int8|templates/requantise": ["graphs/test_integer_convolutions.py"],
     "compiler/kernels/conv/|templates/conv_(direct|plain|depthwise|pad|panel)": [
         "graphs/test_convolutions.py", "graphs/test_conv_forms.py", "graphs/test_recorded_convolutions.py",
         "graphs/test_integer_convolutions.py"],

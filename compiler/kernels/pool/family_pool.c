@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* MaxPool, AveragePool and LpPool over one to three spatial axes; one axis is a plane of one row. */
 #include "ir/family.h"
-#include "kernels/conv/convolution.h"
+#include "kernels/pool/pool.h"
 #include "knobs.h"
 #include "layout/blocked.h"
 #include "layout/row_tiles.h"
@@ -17,26 +17,6 @@ static int pool_kind(const Node *node) {
 }
 
 static bool wants_indices(const Node *node) { return node_output(node, 1); }
-
-static Window window_of(Graph *graph, const Node *node) {
-  Window window;
-  if (!read_window(graph, node, &window)) bug("n%d: a pooling that has no shape", node->id);
-  return window;
-}
-
-/* W, H, D. */
-static void window_axes(Graph *graph, const Node *node, const Window *window, ConvAxis axes[3]) {
-  for (int k = 0; k < 3; k++) axes[k] = convolution_axis(graph, node, window, k);
-}
-
-static void pool_cost(Call *call, const Node *node, const Window *window) {
-  const Value *x = node->inputs[0], *y = node->outputs[0];
-  double points = 1;
-  for (int i = 0; i < window->n_spatial; i++) points *= (double)window->kernel[i];
-  call_flops_of(call, points, y);
-  call_touches(call, x);
-  call_touches(call, y);
-}
 
 /* ---- blocked tensors ---- */
 
@@ -54,50 +34,31 @@ static RowTiles blocked_tiles(Graph *graph, const Node *node, const Window *wind
 
 static LayoutSet layouts(Graph *graph, const Node *node) {
   if (wants_indices(node) || pool_kind(node) == POOL_NORM) return 0;
-  Window window = window_of(graph, node);
+  Window window = pool_window(graph, node);
   int w = window.n_spatial - 1;
-  for (int i = 0; i <= w; i++) {
-    ConvAxis axis = convolution_axis(graph, node, &window, i);
-    if (!axis_is_padded(graph, &axis) || dim_equals(axis.out, 0)) return 0;
-  }
+  if (!pool_planes_fit(graph, node, &window)) return 0;
   if (is_of_bytes(node->inputs[0])) return LAYOUT_SET_BLOCKED;
   if (window.kernel[w] > MAX_WINDOW_W || blocked_tiles(graph, node, &window).variants > ROW_TILE_VARIANTS) return 0;
   return LAYOUT_SET_BLOCKED | LAYOUT_BIT(LAYOUT_WIDE, LAYOUT_WIDE);
 }
 
-/* The operands common to the blocked kernels. */
-static void call_blocked(Call *call, const Node *node, const Blocked *x, const Blocked *y, const ConvAxis axes[3]) {
-  operand_value(call, "x", node->inputs[0], READ);
-  operand_value(call, "y", node->outputs[0], WRITE);
-  operand_dim(call, "n", node->inputs[0]->shape[0]);
-  operand_integer(call, "blocks", x->blocks);
-  operand_extent(call, "x_image", x->image);
-  operand_extent(call, "y_image", y->image);
-  operands_plane(call, &axes[1], &axes[0]);
-}
-
-/* Only maxima: other pools of bytes are formulas. */
+/* Only maxima: means of bytes are nodes of their own (family_mean_int8.c). */
 static void lower_bytes(Program *program, Node *node) {
-  Graph *graph = program->graph;
-  Blocked x = blocked_of(graph, node->inputs[0]), y = blocked_of(graph, node->outputs[0]);
-  Window window = window_of(graph, node);
+  Window window = pool_window(program->graph, node);
   ConvAxis axes[3];
-  window_axes(graph, node, &window, axes);
-  KernelSpec *spec = kernel_spec(program, "max_pool_int8");
-  kernel_window(spec, 2, &axes[0], &axes[1], NULL);
-  kernel_plane(spec, &axes[1], &axes[0]);
-  kernel_knob(spec, "SIGNED", node->inputs[0]->dtype == RNNCC_I8);
+  pool_axes(program->graph, node, &window, axes);
+  KernelSpec *spec = pool_int8_spec(program, node, axes, POOL_MAX);
   Call *call = kernel_call(program, node, spec);
-  call_blocked(call, node, &x, &y, axes);
+  call_pool_int8(program->graph, call, node, axes, NULL);
   pool_cost(call, node, &window);
 }
 
 static void lower_blocked(Program *program, Node *node) {
   Graph *graph = program->graph;
-  Blocked x = blocked_of(graph, node->inputs[0]), y = blocked_of(graph, node->outputs[0]);
-  Window window = window_of(graph, node);
+  Blocked x = blocked_of(graph, node->inputs[0]);
+  Window window = pool_window(graph, node);
   ConvAxis axes[3];
-  window_axes(graph, node, &window, axes);
+  pool_axes(graph, node, &window, axes);
   KernelSpec *spec = kernel_spec(program, "pool_blocked");
   kernel_window(spec, 2, &axes[0], &axes[1], NULL);
   kernel_plane(spec, &axes[1], &axes[0]);
@@ -108,27 +69,13 @@ static void lower_blocked(Program *program, Node *node) {
   kernel_knob(spec, "COLUMNS", blocked_tiles(graph, node, &window).columns);
   if (!axis_is_known(&axes[0])) kernel_knob(spec, "ANY_WIDTH", 1);
   Call *call = kernel_call(program, node, spec);
-  call_blocked(call, node, &x, &y, axes);
+  call_blocked_pool(graph, call, node, axes);
   operand_plane_extent(call, "pad_bottom", axes[1].pad_end);
   operand_plane_extent(call, "pad_right", axes[0].pad_end);
   pool_cost(call, node, &window);
 }
 
 /* ---- row-major tensors ---- */
-
-/* The operands common to the row-major kernels. */
-static void call_volumes(Graph *graph, Call *call, const Node *node, const ConvAxis axes[3]) {
-  const Value *x = node->inputs[0];
-  operand_value(call, "x", x, READ);
-  operand_value(call, "y", node->outputs[0], WRITE);
-  operand_dim(call, "volumes", dim_mul(graph->dims, x->shape[0], x->shape[1]));
-  operand_dim(call, "depth", axes[2].in);
-  operand_dim(call, "height", axes[1].in);
-  operand_dim(call, "width", axes[0].in);
-  operand_dim(call, "out_d", axes[2].out);
-  operand_dim(call, "out_h", axes[1].out);
-  operand_dim(call, "out_w", axes[0].out);
-}
 
 /* As in templates/pool_plain.c. The input columns of PLAIN_COLUMNS outputs are on the stack. */
 enum { PLAIN_COLUMNS = 64, MAX_SPAN = 4096 };
@@ -141,9 +88,9 @@ static int64_t plain_columns(const Node *node, const ConvAxis *w) {
 
 static void lower_plain(Program *program, Node *node) {
   Graph *graph = program->graph;
-  Window window = window_of(graph, node);
+  Window window = pool_window(graph, node);
   ConvAxis axes[3];
-  window_axes(graph, node, &window, axes);
+  pool_axes(graph, node, &window, axes);
   bool indices = wants_indices(node);
   KernelSpec *spec = kernel_spec(program, indices ? "max_pool_indices" : "pool_plain");
   kernel_window(spec, 3, &axes[0], &axes[1], &axes[2]);
@@ -156,16 +103,14 @@ static void lower_plain(Program *program, Node *node) {
     if (pool_kind(node) == POOL_NORM) kernel_knob(spec, "P", node_int(node, ATTR_p));
   }
   Call *call = kernel_call(program, node, spec);
-  call_volumes(graph, call, node, axes);
+  call_plain_pool(graph, call, node, axes);
   if (indices) {
     operand_value(call, "indices", node->outputs[1], WRITE);
     operand_dim(call, "front", axes[2].pad_begin);
     operand_dim(call, "top", axes[1].pad_begin);
     operand_dim(call, "left", axes[0].pad_begin);
   } else {
-    const Dim *pads[] = {axes[2].pad_begin, axes[1].pad_begin, axes[0].pad_begin,
-                         axes[2].pad_end,   axes[1].pad_end,   axes[0].pad_end};
-    operand_dim_array(call, "pads", 6, pads);
+    operand_pads(call, axes);
   }
   pool_cost(call, node, &window);
 }
