@@ -10,10 +10,20 @@
 
 enum { PARTS = 64, RANGE_BYTES = 2 * sizeof(float) };
 
-/* Lanes past the last channel would be in the range. */
 static LayoutSet layouts(Graph *graph, const Node *node) {
-  const Value *x = node->inputs[0];
-  return dim_value(x->shape[1]) % graph->config->target->lanes ? 0 : LAYOUT_SET_BLOCKED;
+  (void)graph, (void)node;
+  return LAYOUT_SET_BLOCKED;
+}
+
+/* Channels in the last block of a tensor in blocks that does not fill it; else 0. */
+static int64_t last_channels(const Graph *graph, const Node *node) {
+  return is_blocked(node) ? dim_value(node->inputs[0]->shape[1]) % graph->config->target->lanes : 0;
+}
+
+/* Elements of an image before its last block. */
+static const Dim *before_last_block(Graph *graph, const Node *node) {
+  Blocked x = blocked_of(graph, node->inputs[0]);
+  return dim_mul(graph->dims, dim_const(graph->dims, x.blocks - 1), x.plane);
 }
 
 /* A row-major tensor is one image. */
@@ -37,11 +47,14 @@ static void scratch(Graph *graph, Node *node) {
 
 static void lower_ranges(Program *program, const Node *node) {
   KernelSpec *spec = kernel_spec(program, "range_parts");
+  int64_t last = last_channels(program->graph, node);
   kernel_knob(spec, "PARTS", PARTS);
+  kernel_knob(spec, "LAST_LANES", last);
   Call *call = kernel_call(program, node, spec);
   operand_value(call, "x", node->inputs[0], READ);
   operand_value(call, "ranges", node->scratch, WRITE);
   operands_images(program->graph, call, node, false);
+  operand_dim(call, "full", last ? before_last_block(program->graph, node) : dim_const(program->graph->dims, 0));
   call_flops_of(call, 2, node->inputs[0]);
   call_touches(call, node->inputs[0]);
 }
