@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""--precision makes the weights of a convolution small whose window is its whole input: the result is that of the rounded
-weights, in double precision."""
+"""--precision makes the weights of a convolution small whose window is its whole input, or one of so few pixels that reading
+its weights takes longest: the result is that of the rounded weights, in double precision."""
 import numpy as np
 import pytest
 
 from graphs.test_narrow_weights import Int8, rounded
 from support.amount import some
+from support.emitted import run_module
 from support.model_builder import Model
 
 # Input without its batch, output channels, more of the node.
@@ -48,6 +49,61 @@ def test_a_window_that_is_the_input_has_small_weights(name, precision, rnncc, ru
     assert (np.abs(y.reshape(3, -1) - np.maximum(exact, 0)) <= 16 * 2.0**-24 * terms).all()
 
 
+# Input with its batch, output channels. A machine's speeds decide: those of a target, not of this CPU.
+FEW = {"four pixels": ((1, 1024, 2, 2), 768), "an image each": ((2, 512, 3, 1), 1030), "a signal": ((1, 700, 5), 515),
+       "a volume": ((1, 512, 1, 2, 2), 512)}
+TARGET = "--target=x86-64-v3"
+
+
+def pointwise(shape, kernels, run_dims=()):
+    rng, net = np.random.default_rng(5), Model()
+    w = rng.standard_normal((kernels, shape[1], *[1] * (len(shape) - 2))).astype(np.float32)
+    bias = rng.standard_normal(kernels).astype(np.float32)
+    given = list(shape)
+    for axis, name in run_dims:
+        given[axis] = net.dim(name, 1, shape[axis], 40) or name
+    y = net.node("Conv", [net.input("x", "f32", given), net.constant(w), net.constant(bias)])
+    net.output(net.node("Relu", [y]))
+    return net, w, bias
+
+
+def check_pointwise(y, x, w, bias, precision):
+    rows, matrix = np.moveaxis(x, 1, -1).astype(np.float64), rounded(w.reshape(len(w), -1), precision).astype(np.float64)
+    exact, terms = rows @ matrix.T + bias, np.abs(rows) @ np.abs(matrix).T + np.abs(bias)
+    assert (np.abs(np.moveaxis(y, 1, -1) - np.maximum(exact, 0)) <= 16 * 2.0**-24 * terms).all()
+
+
+@pytest.mark.parametrize("precision", some(["int8", "bf16", "f16", "int4"], 1))
+@pytest.mark.parametrize("name", FEW)
+def test_of_few_pixels_weights_are_small(name, precision, rnncc, compile, tmp_path):
+    shape, kernels = FEW[name]
+    net, w, bias = pointwise(shape, kernels)
+    model, options = net.write(tmp_path), (f"--precision={precision}", TARGET)
+    kept = {"int8": "i8", "int4": "i4"}.get(precision, precision)
+    assert f" of {kept}" in types_of(rnncc, model, *options)[0]
+    x = np.random.default_rng(4).standard_normal(shape).astype(np.float32)
+    (y,) = run_module(compile(model, *options), {"x": x}).values()
+    check_pointwise(y, x, w, bias, precision)
+
+
+def test_pixels_that_only_the_run_knows(compile, tmp_path):
+    net, w, bias = pointwise((1, 512, 1, 3), 640, [(3, "W")])
+    module = compile(net.write(tmp_path), "--precision=int8", TARGET)
+    for width in (1, 3, 40):
+        x = np.random.default_rng(width).standard_normal((1, 512, 1, width)).astype(np.float32)
+        (y,) = run_module(module, {"x": x}).values()
+        check_pointwise(y, x, w, bias, "int8")
+
+
+def test_from_so_many_pixels_on_that_multiplying_takes_longest_weights_stay_floats(rnncc, tmp_path):
+    """Two extents of the run stay a convolution, too: a Reshape finds one."""
+    small = ["bf16" in types_of(rnncc, pointwise((1, 1024, 1, pixels), 1024)[0].write(tmp_path), "--precision=bf16", TARGET)[0]
+             for pixels in (2, 4, 8, 64, 256, 1024)]
+    assert small[:2] == [True, True] and small[-2:] == [False, False] and sorted(small, reverse=True) == small
+    both = pointwise((1, 1024, 2, 2), 1024, [(2, "H"), (3, "W")])[0]
+    assert "bf16" not in types_of(rnncc, both.write(tmp_path), "--precision=bf16", TARGET)[0]
+
+
 def test_weights_that_the_model_keeps_in_8_bits_stay_so(rnncc, run_for, tmp_path):
     rng, net, options = np.random.default_rng(6), Model(), ["--precision=int4"]
     w = Int8(rng, (19, 37, 1, 1), 0)
@@ -65,7 +121,7 @@ def test_others_keep_floats_and_that_is_said(name, rnncc, tmp_path):
     shape, kernels, more, window = OTHERS[name]
     types, said = types_of(rnncc, network(shape, kernels, more, window)[0].write(tmp_path), "--precision=bf16")
     assert "bf16" not in types
-    assert said.endswith('--precision: no RNN, GRU, LSTM, MatMul, Gemm or Conv of one window is computed by "bf16"\n')
+    assert said.endswith('--precision: no RNN, GRU, LSTM, MatMul, Gemm or Conv of few windows is computed by "bf16"\n')
 
 
 def test_a_node_that_a_pattern_leaves_in_f32_is_told_of_by_nobody(rnncc, tmp_path):
@@ -78,7 +134,7 @@ def test_a_node_that_a_pattern_leaves_in_f32_is_told_of_by_nobody(rnncc, tmp_pat
     model = net.write(tmp_path)
     for pattern, idle in (("head", None), ("tail", None), ("*a*", "int8"), ("none*", "none*=f32")):
         done = rnncc("inspect", model, f"--precision=int8,{pattern}=f32")
-        told = f'no RNN, GRU, LSTM, MatMul, Gemm or Conv of one window is computed by "{idle}"\n' if idle else ""
+        told = f'no RNN, GRU, LSTM, MatMul, Gemm or Conv of few windows is computed by "{idle}"\n' if idle else ""
         assert done.returncode == 0 and done.stderr[-len(told):] == told and bool(told) == bool(done.stderr), (pattern, done.stderr)
 
 

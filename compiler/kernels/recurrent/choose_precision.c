@@ -7,14 +7,23 @@
 #include "ir/bodies.h"
 #include "ir/cell.h"
 #include "ir/narrow.h"
+#include "kernels/matmul/convolutions_as_products.h"
 #include "kernels/recurrent/int8.h"
 #include "passes.h"
-#include "passes/convolutions_as_products.h"
 #include "passes/narrow_weights.h"
 #include "shapes/build.h"
 
 static bool is_recurrent(const Node *node) {
   return op_has_attribute(node->op, ATTR_precision) && cell_kind(node->op->kind);
+}
+
+/* Is it a convolution that becomes a product if its weights are small? One that the rule leaves in f32 stays what it
+ * is.
+ */
+static bool may_be_small(Graph *graph, const Node *node, const PrecisionRule *rule) {
+  DType dtype = precision_weights(rule->precision);
+  const NarrowWeights form = {.dtype = dtype ? dtype : RNNCC_BF16, .group = rule->group};
+  return has_weights(node) || convolution_can_be_product(graph, node, &form);
 }
 
 /* The rule that decides on this input of the node, INPUT_W or INPUT_R, of a product 1; NULL: none. Integers of each run
@@ -27,7 +36,7 @@ static const PrecisionRule *rule_for(Graph *graph, const Node *node, int input) 
     if (!dynamic) rule = precision_rule_of(graph->arena, rules, node->name, input == INPUT_W ? "W" : "R");
     return rule && !dynamic && rule->precision == PRECISION_int8_dynamic ? NULL : rule;
   }
-  return rule && !dynamic && (has_weights(node) || convolution_can_be_product(graph, node)) ? rule : NULL;
+  return rule && !dynamic && may_be_small(graph, node, rule) ? rule : NULL;
 }
 
 static int last_weights(const Node *node) { return is_recurrent(node) ? INPUT_R : INPUT_W; }
@@ -85,7 +94,7 @@ static void check_rules(Graph *graph) {
     bool products = rule->precision != PRECISION_int8_dynamic;
     if (!decides(graph, rule))
       warn_at(LOCATION_FILE(graph->file), "--precision: no %s is computed by \"%s%s%s\"",
-              products ? "RNN, GRU, LSTM, MatMul, Gemm or Conv of one window" : "RNN, GRU or LSTM",
+              products ? "RNN, GRU, LSTM, MatMul, Gemm or Conv of few windows" : "RNN, GRU or LSTM",
               rule->pattern ? rule->pattern : "", rule->pattern ? "=" : "", precision_word(rule->precision));
   }
 }
