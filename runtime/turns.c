@@ -8,6 +8,8 @@
  */
 #include "turns.h"
 
+#include <stddef.h>
+
 bool turns_try(Turns *turns) { return !atomic_exchange_explicit(&turns->busy, 1, memory_order_seq_cst); }
 
 /* For a few instructions each, never while a run goes on. */

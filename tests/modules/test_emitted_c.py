@@ -47,6 +47,12 @@ def built(folder, tool, compiler, target="module"):
     return folder / "build" / "module.so"
 
 
+@pytest.mark.parametrize("options", [[], ["-DRNNCC_TRAINS", "-DRNNCC_MUTABLE"]], ids=["", "changing weights"])
+def test_each_file_of_the_runtime_is_c_for_gcc(options):
+    """Also what clang's headers include of others."""
+    run("gcc", "-std=gnu11", "-D_GNU_SOURCE", *options, "-fsyntax-only", *STRICT.split(), *sorted((ROOT / "runtime").glob("*.c")))
+
+
 def results(rnnrun, module, folder):
     names = re.findall(r"^(input|output)\s+(\S+)", rnnrun("inspect", module).stdout, re.MULTILINE)
     words = [word for kind, name in names if kind == "input" for word in ("--input", f"{name}=random")]
