@@ -40,7 +40,7 @@ def layers(hidden=64):
 
 
 @pytest.mark.unsanitized
-@pytest.mark.parametrize("sanitizer", ["thread", "address"])
+@pytest.mark.parametrize("sanitizer", ["thread", pytest.param("address", marks=pytest.mark.long)])
 def test_runs_steps_and_setters_at_once(rnncc, tmp_path, sanitizer):
     """The module's own C is built with the sanitizer, too."""
     done = rnncc(twins().write(tmp_path), "--train", "--emit=c", "-o", tmp_path / "c")
@@ -175,7 +175,7 @@ def resident():
     return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
-def test_memory_stays_over_a_thousand_changes(compile, tmp_path):
+def test_memory_stays_over_many_changes(compile, tmp_path):
     trainer = package.load(compile(layers(512).write(tmp_path), "--train"), threads=1).trainer()
 
     def change(n):
@@ -187,7 +187,7 @@ def test_memory_stays_over_a_thousand_changes(compile, tmp_path):
     for n in range(4):
         change(n)
     before = resident()
-    for n in range(500):
+    for n in range(60):
         change(n)
     assert resident() - before < 512 * 512 * 4
 
