@@ -199,6 +199,37 @@ static void the_last_group_of_few_vectors_counts(void **state) {
   assert_true(seconds_by_tiles(4, 2, 6) < seconds_by_tiles(4, 4, 2));
 }
 
+static void expect_in_registers(void *argument, const DirectPlan *plan, bool usual) {
+  (void)usual;
+  int sums = plan->oc_vectors * plan->columns, weights = plan->oc_vectors, elements = 1;
+  assert_true(sums + weights + elements <= *(const int *)argument);
+}
+
+/* An image of three channels fills no vector of NEON, whose multiply-adds take elements as lanes. */
+static void elements_that_are_no_lanes_have_a_register(void **state) {
+  (void)state;
+  const Target *target = target_find("aarch64-linux-gnu");
+  Machine machine = machine_of(target, false, 1);
+  DirectLayer layer = {.images = 1,
+                       .lanes = 4,
+                       .in_block = 3,
+                       .depth = 3,
+                       .span = 1,
+                       .oc_vectors = 16,
+                       .in_h = 225,
+                       .in_w = 225,
+                       .out_h = 112,
+                       .out_w = 112,
+                       .window_h = 3,
+                       .window_w = 3,
+                       .stride_h = 2,
+                       .stride_w = 2,
+                       .step = 1,
+                       .taps = 9};
+  int registers = target->vector_registers;
+  direct_each_plan(target, &machine, &layer, expect_in_registers, &registers);
+}
+
 /* For a 3x3 convolution of 64 channels and four vectors of kernels. */
 static void forms_that_are_none_of_the_layer_are_refused_with_the_reason(void **state) {
   (void)state;
@@ -464,6 +495,7 @@ int main(void) {
       TEST(cores_share_the_pixels_where_weights_are_light),
       TEST(sums_wait_for_each_other_the_more_the_fewer_there_are),
       TEST(the_last_group_of_few_vectors_counts),
+      TEST(elements_that_are_no_lanes_have_a_register),
       TEST(forms_that_are_none_of_the_layer_are_refused_with_the_reason),
       TEST(layers_of_other_work_have_other_keys),
       TEST(what_is_fused_into_a_layer_is_of_its_key),

@@ -263,12 +263,17 @@ static int spare_registers(const Target *target, int oc_vectors) {
   return oc_vectors == 3 ? 0 : oc_vectors == 2 ? 1 : 2;
 }
 
+/* Do elements of the input come as lanes of whole vectors? A block of fewer channels has none. */
+static bool by_lanes(const Target *target, const DirectLayer *l) {
+  return target->lane_operands && (l->of_bytes || l->in_block >= l->lanes);
+}
+
 /* As many columns as fit in registers beside the weights and an input. Where elements are lanes: beside each column's
  * elements, and two weights. */
-static int most_columns(const Target *target, int oc_vectors) {
+static int most_columns(const Target *target, const DirectLayer *l, int oc_vectors) {
   int registers = target->vector_registers - target->kept_registers;
   int used = registers - spare_registers(target, oc_vectors);
-  int columns = target->lane_operands ? (registers - 2) / (oc_vectors + 1) : (used - 1 - oc_vectors) / oc_vectors;
+  int columns = by_lanes(target, l) ? (registers - 2) / (oc_vectors + 1) : (used - 1 - oc_vectors) / oc_vectors;
   return columns > MAX_COLUMNS ? MAX_COLUMNS : columns;
 }
 
@@ -284,7 +289,7 @@ void direct_each_plan(const Target *target, const Machine *machine, const Direct
                       void (*visit)(void *argument, const DirectPlan *plan, bool usual), void *argument) {
   Search search = {target, machine, l, visit, argument};
   for (int oc = 1; oc <= MAX_OC_VECTORS && oc <= l->oc_vectors; oc++) {
-    int most = most_columns(target, oc), widest = most > 0 ? even_columns(l, most) : 0;
+    int most = most_columns(target, l, oc), widest = most > 0 ? even_columns(l, most) : 0;
     if (most < 1 || !fits_groups(l, oc)) continue;
     for (int columns = widest; columns == widest || columns * MIN_COLUMNS >= most;
          columns = even_columns(l, columns - 1)) {
