@@ -14,7 +14,6 @@
 #include "arena_fixture.h"
 #include "ir_build.h"
 #include "kernels/conv/candidates.h"
-#include "kernels/conv/direct_plan.h"
 #include "kernels/conv/recorded.h"
 #include "outcome.h"
 #include "passes.h"
@@ -139,95 +138,6 @@ static void a_layer_of_resnet_has_candidates_of_all_knobs(void **state) {
     for (int c = 0; c < all.count; c++) count += strstr(convolution_text(arena, &all.list[c]), parts[p]) != NULL;
     if (!count) fail_msg("no candidate has %s", parts[p]);
   }
-}
-
-/* Expansions of MobileNet-v2, with one row of 14 columns in a tile: 196 pixels of 64 channels, and 49 of 160. */
-static void cores_share_the_pixels_where_weights_are_light(void **state) {
-  (void)state;
-  Machine machine = machine_of(target_find("x86-64-v4"), false, 2);
-  DirectLayer layer = {.images = 1, .depth = 64, .out_h = 1, .out_w = 196, .window_h = 1, .window_w = 1};
-  DirectPlan all = {.oc_vectors = 2, .columns = 14}, some = {.oc_vectors = 2, .columns = 14, .tile_chunk = 4};
-  assert_int_equal(direct_tile_chunk(&machine, &layer, &all), 7);
-  assert_int_equal(direct_tile_chunk(&machine, &layer, &some), 4);
-  layer.depth = 99;
-  assert_int_equal(direct_tile_chunk(&machine, &layer, &all), 14);
-  layer = (DirectLayer){.images = 1, .depth = 160, .out_h = 1, .out_w = 49, .window_h = 1, .window_w = 1};
-  assert_int_equal(direct_tile_chunk(&machine, &layer, &all), 4);
-  layer.images = 8;
-  assert_int_equal(direct_tile_chunk(&machine, &layer, &all), 2);
-}
-
-/* Seconds of a deep 1x1 layer of so many vectors of kernels, on a core whose additions take four cycles, two at once.
- */
-static double seconds_by_tiles(int vectors, int oc, int columns) {
-  const Target *target = target_find("x86-64-v3");
-  Machine machine = machine_of(target, false, 1);
-  machine.fma_latency = 4;
-  DirectLayer layer = {.images = 1,
-                       .lanes = 8,
-                       .in_block = 8,
-                       .depth = 128,
-                       .span = 16,
-                       .oc_vectors = vectors,
-                       .in_h = 1,
-                       .in_w = 1200,
-                       .out_h = 1,
-                       .out_w = 1200,
-                       .window_h = 1,
-                       .window_w = 1,
-                       .stride_h = 1,
-                       .stride_w = 1,
-                       .step = 1,
-                       .taps = 1};
-  DirectPlan plan = {.oc_vectors = oc, .columns = columns, .tile_chunk = 32};
-  return direct_seconds(target, &machine, &layer, &plan);
-}
-
-/* On Zen 5, tiles of 8, 9, 10 and 12 sums were measured to reach 83, 87, 89 and 92% of the multiply-adds' peak. */
-static void sums_wait_for_each_other_the_more_the_fewer_there_are(void **state) {
-  (void)state;
-  double twelve = seconds_by_tiles(60, 3, 4);
-  assert_in_range(100 * seconds_by_tiles(60, 5, 2) / twelve, 101, 106);
-  assert_in_range(100 * seconds_by_tiles(60, 3, 3) / twelve, 103, 109);
-  assert_in_range(100 * seconds_by_tiles(60, 4, 2) / twelve, 107, 115);
-}
-
-/* Of three vectors by twos one is alone, in tiles of six sums. */
-static void the_last_group_of_few_vectors_counts(void **state) {
-  (void)state;
-  assert_true(seconds_by_tiles(3, 2, 6) > 1.1 * seconds_by_tiles(3, 3, 4));
-  assert_true(seconds_by_tiles(4, 2, 6) < seconds_by_tiles(4, 4, 2));
-}
-
-static void expect_in_registers(void *argument, const DirectPlan *plan, bool usual) {
-  (void)usual;
-  int sums = plan->oc_vectors * plan->columns, weights = plan->oc_vectors, elements = 1;
-  assert_true(sums + weights + elements <= *(const int *)argument);
-}
-
-/* An image of three channels fills no vector of NEON, whose multiply-adds take elements as lanes. */
-static void elements_that_are_no_lanes_have_a_register(void **state) {
-  (void)state;
-  const Target *target = target_find("aarch64-linux-gnu");
-  Machine machine = machine_of(target, false, 1);
-  DirectLayer layer = {.images = 1,
-                       .lanes = 4,
-                       .in_block = 3,
-                       .depth = 3,
-                       .span = 1,
-                       .oc_vectors = 16,
-                       .in_h = 225,
-                       .in_w = 225,
-                       .out_h = 112,
-                       .out_w = 112,
-                       .window_h = 3,
-                       .window_w = 3,
-                       .stride_h = 2,
-                       .stride_w = 2,
-                       .step = 1,
-                       .taps = 9};
-  int registers = target->vector_registers;
-  direct_each_plan(target, &machine, &layer, expect_in_registers, &registers);
 }
 
 /* For a 3x3 convolution of 64 channels and four vectors of kernels. */
@@ -492,10 +402,6 @@ int main(void) {
       TEST(the_first_candidate_is_what_is_taken_without_a_list),
       TEST(no_two_candidates_are_the_same),
       TEST(a_layer_of_resnet_has_candidates_of_all_knobs),
-      TEST(cores_share_the_pixels_where_weights_are_light),
-      TEST(sums_wait_for_each_other_the_more_the_fewer_there_are),
-      TEST(the_last_group_of_few_vectors_counts),
-      TEST(elements_that_are_no_lanes_have_a_register),
       TEST(forms_that_are_none_of_the_layer_are_refused_with_the_reason),
       TEST(layers_of_other_work_have_other_keys),
       TEST(what_is_fused_into_a_layer_is_of_its_key),

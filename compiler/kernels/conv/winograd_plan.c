@@ -65,7 +65,7 @@ static Cut cut(int64_t n, int64_t block) {
  * fit. */
 static int part_limit(const Target *target, int oc_vectors) {
   int elements = target->lane_operands ? 3 : target->two_operands ? 4 : 1;
-  int tiles = (target->vector_registers - elements - oc_vectors) / oc_vectors;
+  int tiles = (target->vector_registers - target->kept_registers - elements - oc_vectors) / oc_vectors;
   return tiles < MAX_PART_TILES ? tiles : MAX_PART_TILES;
 }
 
