@@ -48,29 +48,54 @@ static const float *state_before(const Layer *l, int64_t direction, int64_t time
   return l->y + output_at(e, direction, time_of(e, direction, step - 1, length), sample);
 }
 
-/* Row number i of the chunk; from: its columns, or NULL: zeros. */
-static void pack_row(const Layer *l, float *panels, const float *from, int64_t columns, int64_t i) {
-  for (int64_t v = 0; v < whole(columns) / LANES; v++) {
-    float *to = panels + ((v / UNIT_VECTORS * l->count + i) * UNIT_VECTORS + v % UNIT_VECTORS) * LANES;
-    vstore(to, from ? panel_load(from + v * LANES, columns - v * LANES) : vzero());
+typedef enum Source { SOURCE_X, SOURCE_STATE, SOURCE_RESET } Source;
+
+/* The columns of a row of all; NULL: zeros. */
+static const float *source_of(const Layer *l, Source source, int64_t direction, int64_t row) {
+  const Extents *e = &l->extents;
+  int64_t time = e->batch_first ? row % e->steps : row / e->batch;
+  int64_t sample = e->batch_first ? row / e->steps : row % e->batch;
+  if (time >= length_of(e, sample)) return NULL;
+  if (source == SOURCE_X) return l->x + row * l->inputs;
+  if (source == SOURCE_STATE) return state_before(l, direction, time, sample);
+  return l->gates + row * l->gates_row + (direction * SAVED + GATES) * e->hidden;
+}
+
+/* Rows of the chunk from number i on, a panel at a time: what is written stands side by side. */
+static void pack_rows(const Layer *l, float *panels, const float *const *from, int64_t rows, int64_t columns,
+                      int64_t i) {
+  for (int64_t column = 0; column < columns; column += PANEL_UNITS) {
+    float *to = panels + column * l->count + i * PANEL_UNITS;
+    for (int64_t r = 0; r < rows; r++) {
+      for (int64_t at = 0; at < PANEL_UNITS; at += LANES) {
+        int64_t count = columns - column - at;
+        vstore(to + r * PANEL_UNITS + at, from[r] ? panel_load(from[r] + column + at, count) : vzero());
+      }
+    }
+  }
+}
+
+enum { PACKED_ROWS = 16 };
+
+/* Rows i..end-1 of the chunk. */
+static void pack_matrix(const Layer *l, float *panels, Source source, int64_t direction, int64_t columns, int64_t i,
+                        int64_t end) {
+  while (i < end) {
+    const float *from[PACKED_ROWS];
+    int64_t rows = min_i64(PACKED_ROWS, end - i);
+    for (int64_t r = 0; r < rows; r++) from[r] = source_of(l, source, direction, l->first + i + r);
+    pack_rows(l, panels, from, rows, columns, i);
+    i += rows;
   }
 }
 
 static void pack_chunk(const Layer *l, const Team *team) {
-  const Extents *e = &l->extents;
-  int64_t H = e->hidden, i, end;
+  int64_t H = l->extents.hidden, i, end;
   team_share(team, l->count, &i, &end);
-  for (; i < end; i++) {
-    int64_t row = l->first + i;
-    int64_t time = e->batch_first ? row % e->steps : row / e->batch;
-    int64_t sample = e->batch_first ? row / e->steps : row % e->batch;
-    bool inside = time < length_of(e, sample);
-    if (l->x) pack_row(l, l->x_panels, inside ? l->x + row * l->inputs : NULL, l->inputs, i);
-    for (int64_t d = 0; l->y && d < e->directions; d++) {
-      const float *resets = l->gates + row * l->gates_row + (d * SAVED + GATES) * H;
-      pack_row(l, l->h_panels + d * l->states_floats, inside ? state_before(l, d, time, sample) : NULL, H, i);
-      if (CELL == CELL_GRU_BEFORE) pack_row(l, l->r_panels + d * l->states_floats, inside ? resets : NULL, H, i);
-    }
+  if (l->x) pack_matrix(l, l->x_panels, SOURCE_X, 0, l->inputs, i, end);
+  for (int64_t d = 0; l->y && d < l->extents.directions; d++) {
+    pack_matrix(l, l->h_panels + d * l->states_floats, SOURCE_STATE, d, H, i, end);
+    if (CELL == CELL_GRU_BEFORE) pack_matrix(l, l->r_panels + d * l->states_floats, SOURCE_RESET, d, H, i, end);
   }
 }
 
