@@ -33,6 +33,18 @@ static inline FloatMode float_mode_enter(void) {
 
 static inline void float_mode_leave(FloatMode saved) { __asm__ volatile("msr fpcr, %0" ::"r"(saved) : "memory"); }
 
+#elif defined __riscv_flen
+
+typedef unsigned long FloatMode; /* the rounding mode; RISC-V traps nothing, and has denormals always */
+
+static inline FloatMode float_mode_enter(void) {
+  FloatMode saved;
+  __asm__ volatile("fsrmi %0, 0" : "=r"(saved)::"memory");
+  return saved;
+}
+
+static inline void float_mode_leave(FloatMode saved) { __asm__ volatile("fsrm %0" ::"r"(saved) : "memory"); }
+
 #else
 
 typedef int FloatMode;

@@ -43,10 +43,19 @@ SIMD_FUNCTION vec vint_to_float(vint v) {
   simd_lanes lanes = __builtin_convertvector(v, simd_lanes);
   return lanes;
 }
+#ifdef SIMD_RVV_H
+typedef vint32m1_t rvv_ints __attribute__((riscv_rvv_vector_bits(RVV_BITS)));
+/* By the rounding mode of a run, which is to nearest, in one instruction. */
+SIMD_FUNCTION vint vround_to_int(vec v) {
+  rvv_ints rounded = __riscv_vfcvt_x_f_v_i32m1(v, LANES);
+  return rounded;
+}
+#else
 SIMD_FUNCTION vint vround_to_int(vec v) {
   simd_lanes rounded = vround(v);
   return __builtin_convertvector(rounded, vint);
 }
+#endif
 
 typedef unsigned char simd_u8 __attribute__((vector_size(LANES), aligned(1), may_alias));
 typedef signed char simd_s8 __attribute__((vector_size(LANES), aligned(1), may_alias));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The runtime on AArch64, under an emulator, without cmocka: results for each thread count, a fork and a lock over it
- * (emulators accept advice about forks and ignore it), the floating-point mode, and a host that runs a run's parts one
- * by one. */
+/* The runtime on AArch64 and RISC-V, under an emulator, without cmocka: results for each thread count, a fork and a lock
+ * over it (emulators accept advice about forks and ignore it), the floating-point mode, and a host that runs a run's
+ * parts one by one. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -77,33 +77,51 @@ static bool lock_is_free_in_a_child(void) {
   return waited && status == 0;
 }
 
-enum { FLUSH = 1 << 24, UPWARD = 1 << 22 }; /* bits of FPCR */
-static _Atomic int wrong_modes;
+#if defined __aarch64__
 
-static uint64_t read_fpcr(void) {
+enum { OF_A_RUN = 1 << 24, UPWARD = 1 << 22 }; /* bits of FPCR: flush to zero, round upward */
+
+static uint64_t read_mode(void) {
   uint64_t mode;
   __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
   return mode;
 }
 
-static void write_fpcr(uint64_t mode) { __asm__ volatile("msr fpcr, %0" ::"r"(mode)); }
+static void write_mode(uint64_t mode) { __asm__ volatile("msr fpcr, %0" ::"r"(mode)); }
 
-static void expect_flushing(const Team *team) {
-  (void)team;
-  if (read_fpcr() != FLUSH) wrong_modes++;
+#else
+
+enum { OF_A_RUN = 0, UPWARD = 3 }; /* of RISC-V's rounding mode: to nearest, upward */
+
+static uint64_t read_mode(void) {
+  uint64_t mode;
+  __asm__ volatile("frrm %0" : "=r"(mode));
+  return mode;
 }
 
-/* The caller rounds upward and keeps denormals; the schedule uses the mode of all modules, on every worker. */
+static void write_mode(uint64_t mode) { __asm__ volatile("fsrm %0" ::"r"(mode)); }
+
+#endif
+
+static _Atomic int wrong_modes;
+
+static void expect_mode(const Team *team) {
+  (void)team;
+  if (read_mode() != OF_A_RUN) wrong_modes++;
+}
+
+/* The caller rounds upward and, where there is a choice, keeps denormals; the schedule uses the mode of all modules, on
+ * every worker. */
 static bool mode_is_kept(Stream *it) {
   FakeCall call;
   fake_call_init(&call, FAKE_T, FAKE_B, 3);
-  uint64_t saved = read_fpcr();
-  write_fpcr(UPWARD);
-  fake_hook = expect_flushing;
+  uint64_t saved = read_mode();
+  write_mode(UPWARD);
+  fake_hook = expect_mode;
   bool ran = fake_call_run(it->api, it->context, &call) == RNNCC_OK;
   fake_hook = NULL;
-  uint64_t after = read_fpcr();
-  write_fpcr(saved);
+  uint64_t after = read_mode();
+  write_mode(saved);
   return ran && after == UPWARD && wrong_modes == 0;
 }
 
