@@ -7,6 +7,7 @@ import onnx
 
 from differential.elementwise import FUNCTION_ERROR, makes
 from differential.graph import CONTRIBUTED, NEWER, Unsuitable, Value
+from differential.layers import WINOGRAD_BOUND
 from differential.more_cases import MORE
 from graphs.attention_models import ATTENTION
 from graphs.contrib_models import CONTRIB, Constant
@@ -157,6 +158,8 @@ def graft(graph, case):
         raise Unsuitable
     if graph.peer and (name in BEYOND_PEER or model.opset != Model.opset):
         raise Unsuitable  # ONNX Runtime lacks them
+    if graph.winograd and any(node["op"] == "Conv" for node in model.nodes):
+        exact, bound = False, max(bound, WINOGRAD_BOUND)
     if model.nodes[0]["op"] not in NEWER:
         graph.model.opset = max(graph.model.opset, model.opset)
     renamed = {"": ""}

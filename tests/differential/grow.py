@@ -154,7 +154,7 @@ def random_case(*seed, prefix="", winograd=False, most_steps=12):
     graphs that may run by Winograd's algorithm."""
     rng = numpy.random.default_rng([*seed, winograd])
     due = DUE[seed[-1] % len(DUE)]
-    graph = Graph(rng, prefix, peer=bool(rng.random() < 0.75), winograd=winograd)
+    graph = Graph(rng, prefix, peer=bool(rng.random() < 0.75) or due in CONTROL, winograd=winograd)
     graph.bodies = due in CONTROL or isinstance(due, str) and graph.chance(0.5)
     makers = sorted(MAKERS)
     favoured = [str(op) for op in rng.permutation(makers)[:10]]
