@@ -24,8 +24,8 @@ enum { MIN_ROWS = 1 };
 /* Partial sums of a block of one row.
  * legal: 1 2 4 8 */
 enum { PARTS = 2 };
-/* What is known of the weights: DOT_ANY or DOT_SIGNS of int8.h.
- * legal: 0 2 */
+/* What is known of the weights: DOT_ANY, DOT_PAIRS or DOT_SIGNS of int8.h.
+ * legal: 0 1 2 */
 enum { FORM = 0 };
 /* All rows have one range, which is given.
  * legal: 0 1 */

@@ -103,6 +103,8 @@ static void check_tuning(Options *options) {
 
 static void check_quantising(Options *options) {
   options->quantise.rewrite.correct_bias = !options->no_bias_correction;
+  if (options->quantise.rewrite.seven_bits && options->quantise.rewrite.recurrent == PRODUCTS_f32)
+    REFUSE("--seven-bits is for products of integers: expected --recurrent=dynamic or static");
   if (options->quantise.n_data) return;
   if (options->quantise.max_error >= 0) REFUSE("--max-error needs samples: expected --data, found none");
   if (options->quantise.plot) REFUSE("--plot needs samples: expected --data, found none");

@@ -10,6 +10,8 @@
 
 static int largest_integer(DType dtype) { return dtype == RNNCC_I4 ? 7 : 127; }
 
+static int most_of(const NarrowWeights *narrow) { return narrow->most ? narrow->most : largest_integer(narrow->dtype); }
+
 /* The channel's elements are consecutive, or if inner is 1, a row of all channels apart. */
 static int64_t scale_place(const NarrowWeights *narrow, int64_t i) {
   int64_t channel = i / narrow->inner % narrow->count;
@@ -77,7 +79,7 @@ static float *largest_of(Arena *arena, const Value *value, const NarrowWeights *
 /* The numbers of a channel, rounded one after the other. carried: what those before add to each, zeros at first. */
 static void round_channel(const Value *value, const NarrowWeights *narrow, int64_t channel, const double *feedback,
                           double *carried, float *data) {
-  int64_t depth = value_count(value) / narrow->count, largest = largest_integer(narrow->dtype);
+  int64_t depth = value_count(value) / narrow->count, largest = most_of(narrow);
   for (int64_t k = 0; k < depth; k++) {
     int64_t i = narrow->inner == 1 ? k * narrow->count + channel : channel * depth + k;
     float scale = narrow_scale(narrow, i), number = ((const float *)value->data)[i];
@@ -103,7 +105,7 @@ Value *narrow_scaled(Graph *graph, const Value *value, const NarrowWeights *chan
   data = ARENA_ARRAY(graph->arena, float, value_count(value));
   narrow->scales = scales;
   for (int64_t c = 0; c < narrow->count * narrow->groups; c++) {
-    scales[c] /= (float)largest_integer(narrow->dtype);
+    scales[c] /= (float)most_of(narrow);
     if (scales[c] < FLT_MIN) scales[c] = 0;
   }
   double *carried = ARENA_ARRAY(graph->arena, double, depth);

@@ -15,6 +15,7 @@ struct NarrowWeights {
   const float *scales; /* of i8 and i4: [count][groups] */
   int64_t inner, count;
   int64_t group, groups;
+  int most; /* narrow_scaled: integers are from -most to most; 0: as many as the type has */
 };
 
 static inline bool narrow_is_scaled(const NarrowWeights *narrow) {
@@ -35,7 +36,7 @@ int narrow_integer(const Value *value, int64_t i);          /* the integer that 
 Value *narrow_rounded(Graph *graph, const Value *value, DType dtype);
 
 /* The same to i8 or i4, symmetric, so that the largest number of each group is 127 or 7 times its scale. A group with a
- * number that is infinite or NaN has only NaN. `channels`: its dtype, inner, count and group. `feedback`: of
+ * number that is infinite or NaN has only NaN. `channels`: its dtype, inner, count, group and most. `feedback`: of
  * ir/feedback.h, over a channel's numbers; NULL: each is rounded to the nearest. */
 Value *narrow_scaled(Graph *graph, const Value *value, const NarrowWeights *channels, const double *feedback);
 

@@ -182,12 +182,16 @@ static bool multiplies_integers(const Rewriter *r, const Layer *layer) {
   return r->options.recurrent != PRODUCTS_f32 && is_recurrent_layer(layer);
 }
 
+static int most_of(const Rewriter *r, const Layer *layer) {
+  return r->options.seven_bits && multiplies_integers(r, layer) ? 63 : 127;
+}
+
 /* Weights of products in f32, or of products of integers in a recurrent layer: with scales for groups, and with
  * integers that make up for each other's errors. */
 static Value *narrowed(const Rewriter *r, const Layer *layer, const Node *node, int k) {
   int place = layer->kind->weights[k];
   bool integers = multiplies_integers(r, layer);
-  NarrowWeights form = {.dtype = RNNCC_I8, .group = integers ? 0 : r->options.group};
+  NarrowWeights form = {.dtype = RNNCC_I8, .group = integers ? 0 : r->options.group, .most = most_of(r, layer)};
   narrow_channels(layer->node, place, &form);
   Value *made = narrow_scaled(r->graph, layer->node->inputs[place], &form, layer->feedback[k]);
   if (!integers) return stand_for_groups(r, node, made);
@@ -213,7 +217,7 @@ static void round_constants(const Rewriter *r, const Layer *layer, Node *node) {
     }
     const Value *weights = layer->node->inputs[place];
     const double *least = input ? least_scales(r, layer, input->scale) : NULL;
-    Rounded rounded = weights_round(r->graph->arena, weights, layer->channel_axis, least);
+    Rounded rounded = weights_round(r->graph->arena, weights, layer->channel_axis, least, most_of(r, layer));
     const float *bias = input ? bias_corrected(r->layers, layer, &rounded, r->options.correct_bias) : NULL;
     bool wanted = bias && (r->options.correct_bias || node_input(layer->node, layer->kind->bias));
     Value *bias_value = wanted ? bias_of(r, node, bias, input->scale, &rounded) : NULL;

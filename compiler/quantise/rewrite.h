@@ -8,6 +8,7 @@
 
 typedef struct RewriteOptions {
   int group;                   /* numbers of a channel that share a scale, where products are in f32; 0: all */
+  bool seven_bits;             /* of the weights of recurrent layers that multiply integers */
   bool correct_bias;           /* biases make up for rounded weights */
   RecurrentProducts recurrent; /* what recurrent layers multiply; their weights are integers in any case */
 } RewriteOptions;

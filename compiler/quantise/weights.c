@@ -10,8 +10,6 @@
 /* Of channels whose weights are all zero, or nearly: products of two scales stay normal floats. */
 static const double LEAST_SCALE = 1e-12;
 
-enum { MOST = 127 };
-
 /* Rows of the axis within rows before it: [before][extent][after]. */
 typedef struct Axis {
   int64_t before, extent, after;
@@ -38,7 +36,7 @@ int64_t scale_place(const Value *weights, int axis, int64_t i) {
   return place_of_scale(weights, axis, &sizes, i);
 }
 
-Rounded weights_round(Arena *arena, const Value *weights, int axis, const double *least) {
+Rounded weights_round(Arena *arena, const Value *weights, int axis, const double *least, int most) {
   Axis sizes = axis_of(weights, axis);
   const float *data = weights->data;
   int64_t count = value_count(weights);
@@ -52,10 +50,10 @@ Rounded weights_round(Arena *arena, const Value *weights, int axis, const double
     *of = max_double(*of, fabs((double)data[i]));
   }
   for (int64_t k = 0; k < n; k++)
-    scales[k] = (float)max_double(max_double(largest[k] / MOST, LEAST_SCALE), least ? least[k] : 0);
+    scales[k] = (float)max_double(max_double(largest[k] / most, LEAST_SCALE), least ? least[k] : 0);
   for (int64_t i = 0; i < count; i++) {
     double steps = nearbyint((double)data[i] / (double)scales[place_of_scale(weights, axis, &sizes, i)]);
-    rounded[i] = (int8_t)max_double(-MOST, min_double(steps, MOST));
+    rounded[i] = (int8_t)max_double(-most, min_double(steps, most));
   }
   return (Rounded){rounded, scales, n};
 }

@@ -7,8 +7,8 @@
 
 /* A constant of the graph in eight bits, symmetric around 0, with a scale for each index of `axis`; recurrent weights
  * of two directions have one for each direction and row. `least`: by channel, what the scale must not be below, so that
- * a bias fits in i32; NULL: nothing. */
-Rounded weights_round(Arena *arena, const Value *weights, int axis, const double *least);
+ * a bias fits in i32; NULL: nothing. most: integers are from -most to most. */
+Rounded weights_round(Arena *arena, const Value *weights, int axis, const double *least, int most);
 
 /* Which scale the i-th element has. */
 int64_t scale_place(const Value *weights, int axis, int64_t i);

@@ -151,14 +151,15 @@ def one_layer(op, R, W, precision="int8-dynamic", **ranges):
 
 
 @pytest.mark.every_case
-@pytest.mark.parametrize("least", [-127, -128])
+@pytest.mark.parametrize("most, least", [(127, -127), (127, -128), (64, -64)])
 @pytest.mark.parametrize("target", ["native", "x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64"])
-def test_no_sum_saturates_or_overflows(target, least, compile, tmp_path):
-    """All weights are 127, or the least ones, and all inputs 255 or 0: pairs of products leave 16 bits by far. Each row has
-    a weight of 127, so that the others stay what they are."""
+def test_no_sum_saturates_or_overflows(target, most, least, compile, tmp_path):
+    """All weights are 127, or the least ones, and all inputs 255 or 0: pairs of products leave 16 bits by far; or pairs are as
+    large as they may be there. Each row has a weight of 125 or 63, so that the others are multiples of no smaller number."""
     I, H = 4000, 20
-    W = np.full((1, H, I), 127, np.float32)
+    W = np.full((1, H, I), most, np.float32)
     W[0, ::2, 1:] = least
+    W[0, :, 0] = 125 if most == 127 else 63
     path = compile(one_layer("RNN", np.zeros((1, H, H), np.float32), W / (255 * 127 * I)).write(tmp_path),
                    f"--target={target}")
     x = np.full((3, 1, I), 255, np.float32)
@@ -170,20 +171,23 @@ def test_no_sum_saturates_or_overflows(target, least, compile, tmp_path):
     assert np.abs(y - expected).max() < 1e-5
 
 
-def test_weights_without_the_least_one_are_multiplied_with_the_signs_of_the_inputs(rnncc, tmp_path):
-    """Where the CPU multiplies pairs of bytes; one weight of -128, and that form is wrong."""
+def test_small_weights_are_multiplied_in_pairs_and_those_without_the_least_one_with_the_signs_of_the_inputs(rnncc, tmp_path):
+    """Where the CPU multiplies pairs of bytes; one weight of -128, and the second form is wrong, or a pair of 65, and the first
+    one is."""
     found = {}
     for target in ("x86-64-v3", "x86-64-v3+vnni", "aarch64-linux-gnu"):
-        for least in (-127, -128):
-            W = np.random.default_rng(4).integers(-126, 127, (1, 24, 40)).astype(np.float32)
-            W[..., 0], W[..., 1], W[0, 23, 7] = 127, -127, least
+        for most, least in ((127, -127), (127, -128), (64, -63), (65, 65)):
+            W = np.random.default_rng(4).integers(-62, 63, (1, 24, 40)).astype(np.float32)
+            W[..., 0], W[..., 1], W[0, 23, 7] = most, 2 if most == 127 else -63, least
+            W[0, 23, 6] = 1 if least < 0 else 65
             model = one_layer("RNN", np.zeros((1, 24, 24), np.float32), W / 127)
-            folder = tmp_path / f"{target}{least}"
+            folder = tmp_path / f"{target}{most}{least}"
             done = rnncc(model.write(tmp_path), f"--target={target}", "--emit=c", "-o", folder)
             assert done.returncode == 0, done.stderr
             text = "".join(path.read_text() for path in folder.rglob("*.c"))
-            found[target, least] = "weights, depth, 2)" in text or "FORM = 2" in text
-    assert [key for key, has_signs in found.items() if has_signs] == [("x86-64-v3", -127)], found
+            found[target, most, least] = [form for form in (1, 2) if f"weights, depth, {form})" in text or f"FORM = {form}" in text]
+    due = {("x86-64-v3", 127, -127): [2], ("x86-64-v3", 64, -63): [1], ("x86-64-v3", 65, 65): [2]}
+    assert {key: forms for key, forms in found.items() if forms} == due, found
 
 
 STATIC = {"precision": "int8-static", "input_range": [-1.0, 0.9], "hidden_range": [-0.8, 0.8]}

@@ -314,6 +314,22 @@ def test_fixed_ranges_are_those_of_what_the_layer_reads_and_of_all_its_states(rn
     assert row[1:3] == pytest.approx(node["attributes"]["input_range"], rel=1e-3) and row[5] == "int8" and 0 < row[4] == error(done) < 0.05
 
 
+@pytest.mark.parametrize("options", [[], ["--feedback"]])
+def test_weights_of_seven_bits_are_63_at_most(rnncc, tmp_path, options):
+    model = Model("cell")
+    w, r = normal(1, 20, 7), normal(1, 20, 5)
+    model.node("LSTM", [model.input("x", "f32", [6, 2, 7]), model.constant(w, "W"), model.constant(r, "R")], outputs=["y"], hidden_size=5)
+    model.output("y")
+    data = save(tmp_path, "x", [normal(6, 2, 7) for _ in range(8)])
+    done = quantise(rnncc, model.write(tmp_path), tmp_path / "q.json", "--recurrent=static", "--seven-bits", *options, data=data)
+    written = Written(tmp_path / "q.json")
+    for value, given in zip(written.node("n0", "LSTM")["inputs"][1:3], (w, r)):
+        step = np.abs(given).max(2, keepdims=True) / 63
+        integers = written.arrays[value] / step
+        assert np.abs(integers - np.rint(integers)).max() < 1e-3 and np.abs(integers).max() < 63.01
+    assert 0 < error(done) < 0.05
+
+
 def test_products_of_integers_take_weights_of_any_size(rnncc, tmp_path):
     model = Model("large")
     x = model.input("x", "f32", [6, 1, 140])

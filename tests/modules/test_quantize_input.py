@@ -82,6 +82,7 @@ def test_samples_that_do_not_fit_are_named(rnncc, model, tmp_path, array, words)
     (["--data={0}/a.npy", "--ranges=percentile:nan"], "--ranges: expected mse, minmax, percentile"),
     (["--data={0}/a.npy", "--ranges=mse:3"], "--ranges: expected mse, minmax, percentile"),
     (["--data={0}/a.npy", "--recurrent=fast"], "--recurrent: expected weights, dynamic or static"),
+    (["--data={0}/a.npy", "--seven-bits"], "--seven-bits is for products of integers: expected --recurrent=dynamic or static"),
     (["--feedback"], "--feedback needs samples: expected --data, found none"),
     (["--data={0}/a.npy", "--group=12"], "--group: expected a power of two from 8 to 1024"),
     (["--recurrent=static"], "--recurrent=static needs samples: expected --data, found none"),

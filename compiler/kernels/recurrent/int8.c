@@ -96,14 +96,17 @@ static bool are_multiples(const float *from, int64_t depth, double step) {
   return true;
 }
 
-/* What one is in integers. Elements that were integers before, of any quantiser, are these again: the largest is then
- * fewer than 127 steps, or -128. */
-static double step_of(const float *from, int64_t depth) {
+/* What one is in integers. Elements that were integers before, of any quantiser, are these again, or with
+ * smallest_numbers these without a common divisor: the largest is then fewer than 127 steps, or -128. */
+static double step_of(const float *from, int64_t depth, bool smallest_numbers) {
   bool negative = false;
   double largest = largest_of(from, depth, &negative);
   if (largest == 0 || isinf(largest)) return largest;
-  for (int steps = LARGEST + negative; steps > 0; steps--)
+  const int most = LARGEST + negative;
+  for (int i = 0; i < most; i++) {
+    int steps = smallest_numbers ? 1 + i : most - i;
     if (are_multiples(from, depth, largest / steps)) return largest / steps;
+  }
   return largest / LARGEST;
 }
 
@@ -114,29 +117,48 @@ static bool has_least(const float *from, int64_t depth) {
   return negative && largest > 0 && !isinf(largest) && are_multiples(from, depth, largest / (LARGEST + 1));
 }
 
-/* Of templates/simd/int8.h. */
-enum { DOT_ANY = 0, DOT_SIGNS = 2 };
+/* Do products of two neighbours with bytes fit 16 bits? Of DOT_PAIRS. */
+static bool has_small_pairs(const float *from, int64_t depth) {
+  enum { MOST = 128 };
+  double step = step_of(from, depth, true);
+  for (int64_t k = 0; step > 0 && !isinf(step) && k < depth; k += 2) {
+    int a = (int)rint(from[k] / step), b = k + 1 < depth ? (int)rint(from[k + 1] / step) : 0;
+    int above = (a > 0 ? a : 0) + (b > 0 ? b : 0), below = (a < 0 ? a : 0) + (b < 0 ? b : 0);
+    if (above > MOST || below < -MOST) return false;
+  }
+  return true;
+}
 
-int int8_form(const Target *target, const Node *node) {
-  if (target->has_dot || !target->byte_pairs) return DOT_ANY;
+static bool has_no_least(const float *from, int64_t depth) { return !has_least(from, depth); }
+
+static bool all_rows(const Node *node, bool (*is_so)(const float *from, int64_t depth)) {
   for (int i = INPUT_W; i <= INPUT_R; i++) {
     const Value *weights = node->inputs[i];
     int64_t depth = dim_value(weights->shape[2]), rows = depth ? value_count(weights) / depth : 0;
     for (int64_t row = 0; row < rows; row++)
-      if (has_least((const float *)weights->data + row * depth, depth)) return DOT_ANY;
+      if (!is_so((const float *)weights->data + row * depth, depth)) return false;
   }
-  return DOT_SIGNS;
+  return true;
+}
+
+/* Of templates/simd/int8.h. */
+enum { DOT_ANY, DOT_PAIRS, DOT_SIGNS };
+
+int int8_form(const Target *target, const Node *node) {
+  if (target->has_dot || !target->byte_pairs) return DOT_ANY;
+  if (all_rows(node, has_small_pairs)) return DOT_PAIRS;
+  return all_rows(node, has_no_least) ? DOT_SIGNS : DOT_ANY;
 }
 
 /* Where the CPU has no product of four bytes: two of widened pairs, and what widens and adds up. */
 int int8_dot(const Target *target, const Node *node) {
-  enum { BY_PAIRS = 6, BY_SIGNS = 4 };
-  return target->has_dot ? 1 : int8_form(target, node) == DOT_SIGNS ? BY_SIGNS : BY_PAIRS;
+  static const int instructions[] = {[DOT_ANY] = 6, [DOT_PAIRS] = 3, [DOT_SIGNS] = 4};
+  return target->has_dot ? 1 : instructions[int8_form(target, node)];
 }
 
 /* One row of W or R becomes a column: element k goes to to[k / 4 * stride + k % 4]. */
-static Column pack_column(const float *from, int64_t depth, int8_t *to, int64_t stride) {
-  double step = step_of(from, depth);
+static Column pack_column(const float *from, int64_t depth, int form, int8_t *to, int64_t stride) {
+  double step = step_of(from, depth, form == DOT_PAIRS);
   if (isinf(step)) return (Column){.scale = NAN};
   Column column = {.scale = (float)step};
   for (int64_t k = 0; k < depth && column.scale > 0; k++) {
@@ -147,7 +169,7 @@ static Column pack_column(const float *from, int64_t depth, int8_t *to, int64_t 
   return column;
 }
 
-void int8_pack(Graph *graph, Node *node, MatrixPlan *matrix, const char *name) {
+void int8_pack(Graph *graph, Node *node, MatrixPlan *matrix, int form, const char *name) {
   const Panels *p = &matrix->panels;
   int64_t columns = panels_columns(p), depth = packed_depth(p->depth), bytes = columns * depth;
   int64_t width = (int64_t)p->vectors * p->lanes;
@@ -159,7 +181,7 @@ void int8_pack(Graph *graph, Node *node, MatrixPlan *matrix, const char *name) {
     int64_t from = panels_source(p, i);
     if (from < 0) continue;
     int8_t *to = elements + i / width * width * depth + i % width * DEPTH_STEP;
-    Column column = pack_column(source + from, p->depth, to, width * DEPTH_STEP);
+    Column column = pack_column(source + from, p->depth, form, to, width * DEPTH_STEP);
     scales[i] = column.scale;
     totals[i] = column.total;
   }

@@ -18,7 +18,8 @@ void int8_read_ranges(const Node *node, Layer *layer);
 /* What keeps its kernels from running the node; NULL: nothing. */
 const char *int8_obstacle(const Node *node);
 
-/* DOT_ANY of templates/simd/int8.h; or DOT_SIGNS, if no weight is -128, and the form counts on the target. */
+/* DOT_ANY of templates/simd/int8.h; or, if the form counts on the target, DOT_PAIRS, if weights are so small, or
+ * DOT_SIGNS, if none is -128. */
 int int8_form(const Target *target, const Node *node);
 /* Instructions of the target's product of a vector of weights, 4 bytes a lane. */
 int int8_dot(const Target *target, const Node *node);
@@ -26,8 +27,8 @@ int int8_dot(const Target *target, const Node *node);
 /* Adds the scratch memory of products of integers behind the layer's own. */
 void int8_plan_scratch(Layer *layer);
 
-/* Packs a matrix of constant weights: its elements, scales and totals. */
-void int8_pack(Graph *graph, Node *node, MatrixPlan *matrix, const char *name);
+/* Packs a matrix of constant weights for products of that form: its elements, scales and totals. */
+void int8_pack(Graph *graph, Node *node, MatrixPlan *matrix, int form, const char *name);
 
 /* The input's product, and the steps of each direction. */
 void int8_lower(Program *program, const Node *node, const Layer *layer);
