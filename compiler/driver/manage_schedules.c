@@ -80,6 +80,7 @@ static Entries sorted(Arena *arena, FileList files) {
 
 /* The output may be one of the files, to which others append. */
 void schedules_merge(Arena *arena, FileList files, const char *output) {
+  records_check_output(arena, output);
   int lock = records_lock(output);
   Entries all = sorted(arena, files);
   Text text = text_new(arena);

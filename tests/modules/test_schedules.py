@@ -97,6 +97,14 @@ def test_what_is_appended_while_a_merge_waits_is_merged(rnncc, recorded, tmp_pat
     assert {work_of(record) for record in lines_of(into)} == {work_of(record) for record in [first, *others]}
 
 
+def test_a_merge_replaces_records_alone(rnncc, recorded, tmp_path):
+    model, records = recorded
+    (tmp_path / "model.json").write_bytes(model.read_bytes())
+    done = rnncc("schedules", "merge", records(1), "-o", tmp_path / "model.json")
+    assert done.returncode == 2 and "it holds something else" in done.stderr
+    assert (tmp_path / "model.json").read_bytes() == model.read_bytes()
+
+
 def test_trials_are_merged_away(rnncc, recorded, tmp_path):
     _, records = recorded
     record, *_ = lines_of(records(1))
