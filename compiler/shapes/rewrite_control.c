@@ -97,6 +97,7 @@ static Value *integer(Graph *graph, const Node *node, int rank, int64_t number) 
 /* The number of iterations if the loop can be unrolled; else -1. */
 static int64_t unrolled_iterations(Graph *graph, const Node *node, const Graph *body, int n_carried) {
   if (n_carried < 0 || body->n_inputs != node->n_inputs || body->n_outputs < 1 + n_carried) return -1;
+  if (node->n_outputs >= body->n_outputs) return -1; /* an error, which inference names */
   if (!node->inputs[0] || !value_static(node->inputs[0]) || value_count(node->inputs[0]) != 1) return -1;
   const Dim **trip = known_elements(graph, node->inputs[0]);
   if (!trip || !dim_is_const(trip[0]) || loop_is_conditional(node, body)) return -1;

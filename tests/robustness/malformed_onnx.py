@@ -173,9 +173,9 @@ def known_branches(condition):
             branches(body([relu(["x"], ["t"])], ["t"]), condition="known")]
 
 
-def loop(nodes, outputs, carried=("h",)):
+def loop(nodes, outputs, carried=("h",), made=("y",)):
     infos = [tensor_info("i", I64, ()), tensor_info("more", BOOL, ()), *(tensor_info(name, F32, None) for name in carried)]
-    return make("Loop", ["three", "", "x"], ["y"], body=body(nodes, outputs, infos))
+    return make("Loop", ["three", "", "x"], list(made), body=body(nodes, outputs, infos))
 
 
 def text_with_nul():
@@ -342,6 +342,8 @@ NODES = [
      ["n: Loop: the body has 2 inputs; expected 3: as many as the node"]),
     ("a loop whose body makes one tensor less", [loop([relu(["h"], ["h2"])], ["more"])], 2,
      ["n: Loop: the body has 1 outputs; expected at least 2: a condition, and those of the node"]),
+    ("a loop that collects what its body does not make", [loop([relu(["h"], ["h2"])], ["more", "h2"], made=("z", "y"))], 2,
+     ["n: Loop: the body has 2 outputs; expected at least 3: a condition, and those of the node"]),
     ("a loop whose body takes a tensor twice", [loop([relu(["i"], ["h2"])], ["more", "h2"], carried=("i",))], 2,
      ['n.body input 2: the tensor "i" is already declared at n.body input 0']),
     ("a Scan that does not say what it scans", [make("Scan", ["x"], ["y"], body=body([relu(["e"], ["r"])], ["r"], [tensor_info("e", F32, None)]))], 2,
