@@ -31,6 +31,9 @@ enum { GROUP = 4 };
 /* Products of DOT bytes: 0: of any weights; 1: of those of which no two exceed 16 bits (DOT_PAIRS).
  * legal: 0 1 */
 enum { FORM = 0 };
+/* 1: two rows are multiplied at once, by vtile_dot.
+ * legal: 0 1 */
+enum { TILES = 0 };
 /* Elements of A.
  * legal: uint8_t int8_t */
 typedef uint8_t A;
@@ -151,6 +154,9 @@ SIMD_FUNCTION void begin(const Gemm *g, vint *sums, const int8_t *panel) {
   }
 }
 
+/* 1 for each of the bytes. */
+SIMD_FUNCTION vint ones(int bytes) { return vint_set(bytes == DOT ? 0x01010101 : 0x01010101 >> 8 * (DOT - bytes)); }
+
 /* One group of the depth: `bytes` of each row, DOT or the tail. */
 SIMD_FUNCTION void step(DotRow *sums, vint *row_sums, int rows, const A *const *at, int64_t k, const int8_t *weights,
                         int bytes) {
@@ -162,26 +168,75 @@ SIMD_FUNCTION void step(DotRow *sums, vint *row_sums, int rows, const A *const *
     vint x = bytes == DOT ? vdot_broadcast(at[m] + k, A_SIGNED) : vdot_broadcast_n(at[m] + k, bytes, A_SIGNED);
 #pragma clang loop unroll(full)
     for (int v = 0; v < VECTORS; v++) sums[m][v] = vdot(sums[m][v], x, w[v], FORM);
-    if (B_ZERO)
-      row_sums[m] = vdot(row_sums[m], x, vint_set(bytes == DOT ? 0x01010101 : 0x01010101 >> 8 * (DOT - bytes)), FORM);
+    if (B_ZERO) row_sums[m] = vdot(row_sums[m], x, ones(bytes), FORM);
   }
+}
+
+/* Two groups of the depth of the row `m`, or of its sum. */
+SIMD_FUNCTION void row_groups(vint *sums, vint *row_sum, const A *at, const int8_t *weights, bool multiplies) {
+  vint x = vdot_broadcast(at, A_SIGNED), next = vdot_broadcast(at + DOT, A_SIGNED);
+#pragma clang loop unroll(full)
+  for (int v = 0; v < VECTORS; v++) {
+    const int8_t *w = weights + v * LANES * DOT;
+    if (multiplies)
+      sums[v] = vdot(vdot(sums[v], x, vdot_load(w), FORM), next, vdot_load(w + VECTORS * LANES * DOT), FORM);
+  }
+  if (B_ZERO) *row_sum = vdot(vdot(*row_sum, x, ones(DOT), FORM), next, ones(DOT), FORM);
+}
+
+/* Groups of the depth in pairs, and rows in pairs: sums are those of the products alone. Returns where it ends. */
+SIMD_FUNCTION int64_t multiply_tiles(DotRow *sums, vint *row_sums, int rows, const A *const *at, int64_t depth,
+                                     const int8_t *weights) {
+  vtile tiles[ROWS][4];
+  int64_t k = 0;
+#pragma clang loop unroll(full)
+  for (int m = 0; m < rows; m++) {
+#pragma clang loop unroll(full)
+    for (int v = 0; v < VECTORS; v++) tiles[m][v] = vtile_zero(), sums[m][v] = vint_zero();
+  }
+#pragma clang loop unroll(disable)
+  for (; k + 2 * DOT <= depth; k += 2 * DOT) {
+    const int8_t *w = weights + (k + DOT) * VECTORS * LANES;
+    vtile_input x[ROWS];
+#pragma clang loop unroll(full)
+    for (int m = 0; m + 1 < rows; m += 2) x[m] = vtile_inputs(at[m] + k, at[m + 1] + k, A_SIGNED);
+#pragma clang loop unroll(full)
+    for (int v = 0; v < VECTORS; v++) {
+      vint first = vdot_load(w + v * LANES * DOT), next = vdot_load(w + (VECTORS + v) * LANES * DOT);
+#pragma clang loop unroll(full)
+      for (int m = 0; m + 1 < rows; m += 2) tiles[m][v] = vtile_dot(tiles[m][v], x[m], first, next);
+    }
+#pragma clang loop unroll(full)
+    for (int m = 0; m < rows; m++)
+      if (B_ZERO || m == rows / 2 * 2) row_groups(sums[m], &row_sums[m], at[m] + k, w, m == rows / 2 * 2);
+  }
+#pragma clang loop unroll(full)
+  for (int m = 0; m < rows / 2 * 2; m++) {
+#pragma clang loop unroll(full)
+    for (int v = 0; v < VECTORS; v++) sums[m][v] = vtile_row(tiles[m / 2 * 2][v], m % 2);
+  }
+  return k;
 }
 
 /* Rows first .. first + rows of one panel. */
 SIMD_FUNCTION void block(const Gemm *g, int64_t panel, int64_t first, int rows) {
-  DotRow sums[ROWS];
+  DotRow sums[ROWS], start;
   vint row_sums[ROWS];
   const A *at[ROWS];
   const int8_t *weights = g->b + panel * panel_bytes(g);
-  begin(g, sums[0], weights);
+  const bool in_tiles = TILES && rows > 1;
 #pragma clang loop unroll(full)
   for (int m = 0; m < rows; m++) {
     at[m] = (const A *)vapart((const void *)(g->a + (first + m) * g->k));
     row_sums[m] = vint_zero();
-#pragma clang loop unroll(full)
-    for (int v = 0; v < VECTORS; v++) sums[m][v] = sums[0][v];
   }
-  int64_t k = 0;
+  int64_t k = in_tiles ? multiply_tiles(sums, row_sums, rows, at, g->k - TAIL, weights) : 0;
+  begin(g, start, weights);
+#pragma clang loop unroll(full)
+  for (int m = 0; m < rows; m++) {
+#pragma clang loop unroll(full)
+    for (int v = 0; v < VECTORS; v++) sums[m][v] = in_tiles ? vint_add(start[v], sums[m][v]) : start[v];
+  }
 #pragma clang loop unroll(disable)
   for (; k < g->k - TAIL; k += DOT) step(sums, row_sums, rows, at, k, weights + (k + DOT) * VECTORS * LANES, DOT);
   if (TAIL) step(sums, row_sums, rows, at, k, weights + (k + DOT) * VECTORS * LANES, TAIL);

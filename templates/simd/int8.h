@@ -31,6 +31,13 @@
  *         DOT_SIGNS   no weight is -128: then |u - 128| and the weights with the signs of u - 128 are multiplied, and
  *                     DOT_SIGNS_ZERO, 128 where the form counts, else DOT_ZERO, stands for DOT_ZERO
  *
+ *   vtile                          the sums of two rows, LANES columns each, in an order that the ISA likes
+ *   vtile_zero()                   all zero
+ *   vtile_inputs(p, q, is_signed)  2 * DOT bytes at p, of the first row, and at q, of the second: a vtile_input
+ *   vtile_dot(tile, inputs, w, next)   adds each row's two dot products: of its first DOT bytes by the weights w, and
+ * of the others by `next`. One instruction may do both vtile_row(tile, i)             -> vint, the sums of row i, 0 or
+ * 1
+ *
  *   vdot_zero(zero, is_signed)     the input's zero point as dot products count it: u - DOT_ZERO
  *
  * A vint may also hold 2 * LANES numbers of 16 bits, two to a lane:
@@ -98,6 +105,29 @@ SIMD_FUNCTION vint vdot_broadcast(const void *p, int is_signed) {
 SIMD_FUNCTION vint vdot_broadcast_n(const void *p, int n, int is_signed) {
   return vint_set((int)(simd_input_word_n(p, n, is_signed) ^ (DOT_ZERO ? 0x80808080u : 0)));
 }
+
+#ifndef SIMD_TILES
+typedef struct vtile {
+  vint row[2];
+} vtile;
+typedef struct vtile_input {
+  vint row[2][2];
+} vtile_input;
+SIMD_FUNCTION vtile vtile_zero(void) { return (vtile){{vint_zero(), vint_zero()}}; }
+SIMD_FUNCTION vtile_input vtile_inputs(const void *p, const void *q, int is_signed) {
+  const char *first = p, *second = q;
+  return (vtile_input){{{vdot_broadcast(first, is_signed), vdot_broadcast(first + DOT, is_signed)},
+                        {vdot_broadcast(second, is_signed), vdot_broadcast(second + DOT, is_signed)}}};
+}
+SIMD_FUNCTION vtile vtile_dot(vtile tile, vtile_input inputs, vint w, vint next) {
+#pragma clang loop unroll(full)
+  for (int i = 0; i < 2; i++)
+    tile.row[i] = vdot(vdot(tile.row[i], inputs.row[i][0], w, DOT_ANY), inputs.row[i][1], next, DOT_ANY);
+  return tile;
+}
+SIMD_FUNCTION vint vtile_row(vtile tile, int i) { return tile.row[i]; }
+#endif
+
 SIMD_FUNCTION int vdot_zero(int zero, int is_signed) { return zero + (is_signed ? 128 : 0) - DOT_ZERO; }
 SIMD_FUNCTION vint vdot_load(const void *p) { return vint_load(p); }
 

@@ -94,4 +94,31 @@ SIMD_FUNCTION vint vdot(vint acc, vint input, vint weights, int form) {
 }
 #endif
 
+/* Two rows of eight bytes by two columns of eight weights. */
+#ifdef __ARM_FEATURE_MATMUL_INT8
+#define SIMD_TILES
+typedef struct vtile {
+  vint columns[2]; /* of each half: both columns of the first row, then those of the second */
+} vtile;
+typedef uint8x16_t vtile_input;
+SIMD_FUNCTION vtile vtile_zero(void) { return (vtile){{vint_zero(), vint_zero()}}; }
+SIMD_FUNCTION vtile_input vtile_inputs(const void *p, const void *q, int is_signed) {
+  uint8x16_t bytes = vcombine_u8(vld1_u8(p), vld1_u8(q));
+  return is_signed != (DOT_ZERO == 128) ? veorq_u8(bytes, vdupq_n_u8(128)) : bytes;
+}
+SIMD_FUNCTION vint simd_tile(vint acc, vtile_input rows, vint columns) {
+  int8x16_t weights = vreinterpretq_s8_s32(columns);
+  return DOT_ZERO ? vmmlaq_s32(acc, vreinterpretq_s8_u8(rows), weights) : vusmmlaq_s32(acc, rows, weights);
+}
+SIMD_FUNCTION vtile vtile_dot(vtile tile, vtile_input inputs, vint w, vint next) {
+  tile.columns[0] = simd_tile(tile.columns[0], inputs, vzip1q_s32(w, next));
+  tile.columns[1] = simd_tile(tile.columns[1], inputs, vzip2q_s32(w, next));
+  return tile;
+}
+SIMD_FUNCTION vint vtile_row(vtile tile, int i) {
+  int64x2_t a = vreinterpretq_s64_s32(tile.columns[0]), b = vreinterpretq_s64_s32(tile.columns[1]);
+  return vreinterpretq_s32_s64(i ? vzip2q_s64(a, b) : vzip1q_s64(a, b));
+}
+#endif
+
 #endif

@@ -13,8 +13,9 @@ skip() {
 isa=${4-neon}
 case $isa in
 neon) triple=aarch64-linux-gnu package=libc6-dev-arm64-cross flags= emulator=qemu-aarch64 cpu= ;;
-neon_dotprod)
-  triple=aarch64-linux-gnu package=libc6-dev-arm64-cross flags=-march=armv8.2-a+dotprod emulator=qemu-aarch64 cpu="-cpu max"
+neon_*)
+  triple=aarch64-linux-gnu package=libc6-dev-arm64-cross emulator=qemu-aarch64 cpu="-cpu max"
+  flags="-march=armv8.2-a+$(echo "${isa#neon_}" | tr _ +)"
   ;;
 sve*)
   bits=${isa#sve} triple=aarch64-linux-gnu package=libc6-dev-arm64-cross emulator=qemu-aarch64

@@ -326,6 +326,45 @@ static void four_vectors_follow_each_other(void) {
   tap_case(wrong == 0, "four_vectors_follow_each_other", "%d wrong", wrong);
 }
 
+/* Sums of both rows of a tile that differ from those of dot products: of 2 * DOT bytes each, which end with a page. */
+static int wrong_in_tile(const uint8_t *rows[2], const Step steps[2], bool is_signed) {
+  int wrong = 0;
+  vtile tile = vtile_zero();
+  for (int turn = 0; turn < 2; turn++)
+    tile = vtile_dot(tile, vtile_inputs(rows[0], rows[1], is_signed), vdot_load(steps[0].weights),
+                     vdot_load(steps[1].weights));
+  for (int row = 0; row < 2; row++) {
+    Step own[2] = {steps[0], steps[1]};
+    int32_t got[LANES];
+    for (int i = 0; i < 2; i++) memcpy(own[i].input, rows[row] + i * DOT, DOT);
+    vint_store(got, vtile_row(tile, row));
+    for (int lane = 0; lane < LANES; lane++)
+      wrong += got[lane] != 2 * (wanted(&own[0], lane, is_signed, DOT_ANY) + wanted(&own[1], lane, is_signed, DOT_ANY));
+  }
+  return wrong;
+}
+
+static void tiles_are_rows_of_dot_products(void) {
+  size_t bytes = 0;
+  uint8_t *page = guarded_page(&bytes);
+  uint32_t random = 7;
+  int wrong = page == NULL;
+  for (int trial = 0; trial < 2000 && page; trial++) {
+    Step steps[2] = {{{0}, {{0}}, {0}}, {{0}, {{0}}, {0}}};
+    const uint8_t *rows[2] = {page, page + bytes - 2 * DOT};
+    for (int i = 0; i < 2 * DOT; i++) {
+      page[i] = (uint8_t)(trial % 2 ? next_random(&random) >> 24 : (next_random(&random) >> 31) * 255);
+      page[bytes - 2 * DOT + (size_t)i] = (uint8_t)(next_random(&random) >> 24);
+    }
+    for (int i = 0; i < 2 * LANES * DOT; i++) {
+      int8_t any = (int8_t)(next_random(&random) >> 24), extreme = next_random(&random) >> 31 ? 127 : -128;
+      steps[i / LANES / DOT].weights[i / DOT % LANES][i % DOT] = trial % 3 ? any : extreme;
+    }
+    wrong += wrong_in_tile(rows, steps, false) + wrong_in_tile(rows, steps, true);
+  }
+  tap_case(wrong == 0, "tiles_are_rows_of_dot_products", "%d wrong", wrong);
+}
+
 /* The weights behind the end are zero. */
 static void inputs_end_where_they_end(void) {
   size_t bytes = 0;
@@ -360,5 +399,6 @@ int main(void) {
   parts_touch_nothing_beyond();
   four_vectors_follow_each_other();
   inputs_end_where_they_end();
+  tiles_are_rows_of_dot_products();
   return tap_end();
 }

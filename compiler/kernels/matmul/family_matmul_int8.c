@@ -60,11 +60,13 @@ static bool takes_epilogue(const Node *host, const Node *step) {
 
 /* Besides the sums a block needs registers for the panel's weights and the broadcast input; without an instruction for
  * dot products each as two vectors of 16 bits, or products of pairs and a vector of ones; and one for what is between.
- */
+ * Of tiles, which are of two rows, also for inputs of each two, and for weights in their order. */
 static int most_rows(const Target *target, int vectors, bool pairs, bool row_sums) {
   enum { MAX_ROWS = 8 };
-  int other = target->has_dot ? vectors + 1 : pairs ? vectors + 3 : 2 * vectors + 3;
+  bool dot = target->has_dot && !target->has_tiles;
+  int other = dot ? vectors + 1 : pairs ? vectors + 3 : 2 * vectors + 3;
   int rows = (target->vector_registers - other) / (vectors + row_sums);
+  if (target->has_tiles && rows > 1) rows = rows / 2 * 2;
   return rows < 1 ? 1 : rows > MAX_ROWS ? MAX_ROWS : rows;
 }
 
@@ -219,6 +221,7 @@ static KernelSpec *spec_of(Program *program, const Node *node, const Int8Schedul
   kernel_knob(spec, "MIN_ROWS", s->rows.least);
   kernel_knob(spec, "GROUP", s->group);
   kernel_knob(spec, "FORM", s->pairs);
+  kernel_knob(spec, "TILES", program->graph->config->target->has_tiles);
   kernel_knob(spec, "A_ZERO", !is_zero(input_at(node, at->a_zero)));
   kernel_knob(spec, "B_ZERO", s->weights.zero != 0);
   kernel_knob(spec, "TAIL", s->panels.depth % INT8_DOT);
