@@ -89,17 +89,15 @@ static void store_means(const Mean *mean, const int32_t *sums, T *y, int64_t cou
   }
 }
 
-/* Runs of windows that have as many points are finished together. */
+/* Windows that lie in the input are finished together, others one by one. */
 static void finish_columns(const Pool *p, const int32_t *sums, T *y, int64_t column, int64_t count, Points rows) {
   const Mean mean = p->mean;
-  for (int64_t o = 0; o < count;) {
-    int64_t begin = o, from = (column + o) * STRIDE_W - p->left;
-    Points first = points_of(from, WINDOW_W, DILATION_W, p->width, p->right), next = first;
-    while (next.inside == first.inside && next.counted == first.counted && ++o < count) {
-      from += STRIDE_W;
-      next = points_of(from, WINDOW_W, DILATION_W, p->width, p->right);
-    }
-    store_means(&mean, sums + begin, y + begin, o - begin, rows.inside * first.inside, rows.counted * first.counted);
+  int64_t room = max_i64(p->width + p->left - (int64_t)(WINDOW_W - 1) * DILATION_W, 0); /* where windows end inside */
+  int64_t whole_end = min_i64(count, ceil_div(room, STRIDE_W) - column);
+  for (int64_t o = 0, end; o < count; o = end) {
+    Points columns = points_of((column + o) * STRIDE_W - p->left, WINDOW_W, DILATION_W, p->width, p->right);
+    end = columns.inside == WINDOW_W ? whole_end : o + 1;
+    store_means(&mean, sums + o, y + o, end - o, rows.inside * columns.inside, rows.counted * columns.counted);
   }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The runtime on AArch64 and RISC-V, under an emulator, without cmocka: results for each thread count, a fork and a lock
- * over it (emulators accept advice about forks and ignore it), the floating-point mode, and a host that runs a run's
- * parts one by one. */
+/* The runtime on AArch64 and RISC-V, under an emulator, without cmocka: results for each thread count, a fork and a
+ * lock over it (emulators accept advice about forks and ignore it), the floating-point mode, and a host that runs a
+ * run's parts one by one. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
