@@ -49,21 +49,37 @@ def test_random_graphs_compute_what_they_should(tmp_path, number):
 
 @pytest.mark.parametrize("target, number", [(target, number) for target, count in FOREIGN.items() for number in range(count)])
 def test_random_graphs_on_other_architectures(rnnrun_of, tmp_path, target, number):
-    """One run of each, on two threads. qemu-riscv64 ends with an assertion of its own in large kernels that are not
-    optimised."""
-    rnnrun = rnnrun_of(target)
+    """One run of each, on two threads."""
     checker = Checker(tmp_path, optimised="riscv" in target)
     cases = group_of(1000 + number, 40, most_steps=12 if long_tests() else 3)
-    known = [(case, expected) for case in cases if (expected := checker.expected(case)) and not isinstance(expected, Finding)]
+    known = [(case, expected[0]) for case in cases if (expected := checker.expected(case)) and not isinstance(expected, Finding)]
     assert len(known) >= 0.9 * len(cases)
-    module = tmp_path / "module.so"
-    done = checker.compile(side_by_side([case for case, _ in known]).write(tmp_path), module, (f"--target={target}", plans.EXACT))
+    got = got_on(target, rnnrun_of(target), checker, known)
+    ran = [(case, expected) for case, expected in known if got.keys() >= case.errors.keys()]
+    assert len(ran) >= 0.9 * len(cases)
+    for case, expected in ran:
+        assert not differences(got, expected, case.errors), case.seed
+
+
+# qemu-riscv64 7.2 ends where VFCVT.RTZ is the first floating-point instruction of a block: in large kernels that are not
+# optimised, and in some that are.
+EMULATOR_ENDS = "decode_save_opc"
+
+
+def got_on(target, rnnrun, checker, known):
+    """name -> the output of a module of all graphs; where its emulator cannot run it, of the halves."""
+    module = checker.folder / "module.so"
+    done = checker.compile(side_by_side([case for case, _ in known]).write(checker.folder), module, (f"--target={target}", plans.EXACT))
     assert done.returncode == 0, done.stderr
     feeds = {name: array for case, _ in known for name, array in case.feeds[0].items()}
-    due = {name: expected[0][name] for case, expected in known for name in case.errors}
-    got = run_by(rnnrun, module, feeds, due, tmp_path)
-    for case, expected in known:
-        assert not differences(got, expected[0], case.errors), case.seed
+    due = {name: expected[name] for case, expected in known for name in case.errors}
+    try:
+        return run_by(rnnrun, module, feeds, due, checker.folder)
+    except AssertionError as ended:
+        if EMULATOR_ENDS not in str(ended):
+            raise
+    half = len(known) // 2
+    return got_on(target, rnnrun, checker, known[:half]) | got_on(target, rnnrun, checker, known[half:]) if half else {}
 
 
 def test_every_operator_occurs():

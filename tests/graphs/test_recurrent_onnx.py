@@ -6,6 +6,9 @@ here case by case, allow a bound near the rounding error: 4 ceil(log2(K T)) eps,
 K = I + H terms over T steps that contract.
 """
 import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 from support.amount import some
 from support.module import Module
@@ -116,3 +119,16 @@ def test_integer_values_are_exact(configuration, group, compile, tmp_path):
         outputs = configuration.own(context.run(feeds))
     for name in configuration.outputs:
         assert np.array_equal(outputs[name], values[name]), name
+
+
+@pytest.mark.parametrize("op", GATES)
+def test_a_batch_of_no_samples_takes_any_number_of_steps(op, compile, tmp_path):
+    weights = {name: np.ones((2, GATES[op] * 3, 3), np.float32) for name in "WR"}
+    node = helper.make_node(op, ["x", "W", "R"], ["y"], direction="bidirectional", hidden_size=3)
+    graph = helper.make_graph([node], "none", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ("T", 0, 3))],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+                              [numpy_helper.from_array(array, name) for name, array in weights.items()])
+    path = tmp_path / "none.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+    with Module(compile(path)) as module, module.context(threads=2) as context:
+        assert [context.run({"x": np.zeros((T, 0, 3), np.float32)})["y"].shape for T in (1, 20)] == [(1, 2, 0, 3), (20, 2, 0, 3)]

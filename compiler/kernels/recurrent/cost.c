@@ -51,7 +51,7 @@ LayerCase layer_case(const MmLayer *layer, const Target *target) {
                       .most_steps = dim_upper(layer->steps),
                       .most_batch = dim_upper(layer->batch),
                       .steps = dim_optimum(layer->steps),
-                      .batch = dim_optimum(layer->batch),
+                      .batch = max_int(dim_optimum(layer->batch), 1), /* of no samples it does not run */
                       .inputs = layer->inputs,
                       .hidden = layer->hidden,
                       .panel_units = (int64_t)unit_vectors * target->lanes};

@@ -70,7 +70,7 @@ static void settle_slices(const Node *node, RecurrentVariant *v) {
 /* Resets knobs of the variant that this layer or its kernels do not support. */
 static void settle_variant(const Node *node, Layer *l) {
   RecurrentVariant *v = &l->variant;
-  int64_t batch = dim_upper(l->batch);
+  int64_t batch = max_int(dim_upper(l->batch), 1);
   if (v->batch_parts > batch) v->batch_parts = (int)batch;
   if (l->int8) v->input = INPUT_AHEAD, v->hide = v->depth_block = v->chunk = 0;
   if (l->lengths) v->input = INPUT_AHEAD; /* the samples of a reverse direction may be at different times */
