@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy
@@ -49,9 +50,15 @@ def convolutions(path):
 
 
 @pytest.fixture(scope="module")
-def tuned(rnncc, tmp_path_factory):
+def folder():
+    """A short path: those of Slurm's sockets, in it, have 107 bytes at most."""
+    with tempfile.TemporaryDirectory(prefix="cluster-", dir="/tmp") as path:
+        yield Path(path)
+
+
+@pytest.fixture(scope="module")
+def tuned(rnncc, folder):
     """(the model, a list of each shard's records): the results of a job array in Slurm."""
-    folder = tmp_path_factory.mktemp("cluster")
     model = four_convolutions().write(folder)
     done = subprocess.run(
         [sys.executable, HERE / "one_node.py", "bash", "-c", UNTIL_DONE, "sbatch", f"--array=1-{SHARDS}",
@@ -89,8 +96,7 @@ def test_records_merged_are_a_database_to_compile_with(rnncc, tuned, tmp_path):
     assert told.stdout.count(": measured, ") == 4, told.stdout
 
 
-def test_nothing_of_the_cluster_is_left(tuned):
-    folder = tuned[0].parent
+def test_nothing_of_the_cluster_is_left(tuned, folder):
     assert not list(folder.glob("slurm-*"))
     for environment in Path("/proc").glob("[0-9]*/environ"):
         try:
