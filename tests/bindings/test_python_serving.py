@@ -4,6 +4,7 @@ answered by itself."""
 import asyncio
 import io
 import threading
+import zipfile
 
 import numpy
 import pytest
@@ -115,6 +116,13 @@ def packed(count):
     return file.getvalue()
 
 
+def packed_by(method):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", method) as archive:
+        archive.writestr("x.npy", saved(x=sound(1)))
+    return file.getvalue()
+
+
 def test_200_streams_at_once_compute_what_each_does_alone(path):
     async def listen(router, key):
         await router.open(key)
@@ -143,7 +151,10 @@ def test_http_says_what_went_wrong(path):
              ("POST", saved(x=sound(1).astype("f8")), 400, "input x: expected f32, found float64"),
              ("POST", saved(x=sound(1), k=sound(1)), 400, "expected the inputs x, found x, k"),
              ("POST", saved(x=numpy.array([{}])), 400, "allow_pickle=False"),
-             ("POST", packed(10 << 20), 400, "they unpack to more than the "), ("POST", saved(x=sound(1)), 200, None),
+             ("POST", packed(10 << 20), 400, "they unpack to more than the "),
+             ("POST", packed_by(zipfile.ZIP_BZIP2), 400, "x.npy is packed by method 12; expected stored or deflated ones"),
+             ("POST", packed_by(zipfile.ZIP_LZMA), 400, "x.npy is packed by method 14"),
+             ("POST", saved(x=sound(1)), 200, None),
              ("DELETE", b"", 200, ""), ("DELETE", b"", 404, "no such")]
 
     async def ask():

@@ -68,8 +68,12 @@ class Shard:
 
 
 def _check_unpacked(body: bytes, room: int) -> None:
-    """A few bytes that are packed may be gigabytes."""
+    """A few bytes that are packed may be gigabytes. zipfile holds members to the size they state, but not those of bzip2 and
+    LZMA: of these it unpacks what comes at once."""
     with zipfile.ZipFile(io.BytesIO(body)) as file:
+        for it in file.infolist():
+            if it.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise ValueError(f"{it.filename} is packed by method {it.compress_type}; expected stored or deflated ones")
         if sum(it.file_size for it in file.infolist()) > room:
             raise ValueError(f"they unpack to more than the {room} of a row")
 
