@@ -53,13 +53,13 @@ typedef struct ScheduleRecords {
   LateRecords *late; /* in place of the list; NULL: the list is all */
 } ScheduleRecords;
 
-/* fatal_at() if the file cannot be read. Skips lines that are not records, with one warning; not of a last one without
- * its closing brace, which someone may be writing. */
+/* fatal_at() if the file cannot be read. Skips lines that are not records, with one warning; not of a last one that
+ * someone may be writing. */
 ScheduleRecords *records_read(Arena *arena, const char *path);
 /* Appends the records of another file. */
 void records_read_more(Arena *arena, ScheduleRecords *records, const char *path);
 /* Calls `visit` for each line that is not blank, with its record, or with NULL and the reason why it is not one.
- * Returns the number of a last line without its closing brace; 0: there is none. */
+ * Returns the number of a last line that begins as a record does and has no closing brace; 0: there is none. */
 int records_each_line(Arena *arena, const char *path,
                       void (*visit)(void *argument, int line, const ScheduleRecord *record, const char *wrong),
                       void *argument);
@@ -92,6 +92,8 @@ int records_lock(const char *path);
 
 /* A line of a file, without its end. */
 const char *record_text(Arena *arena, const ScheduleRecord *record);
+/* Whether it is a line of a record, or as much of its beginning as there is. */
+bool record_begins(const char *text, size_t length);
 /* Hex digits by which a line shows that it is as it was written. */
 const char *record_sum(Arena *arena, const ScheduleRecord *record);
 

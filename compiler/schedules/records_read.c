@@ -100,7 +100,7 @@ int records_each_line(Arena *arena, const char *path,
   for (size_t at = 0, length; at < bytes.size; number++, at += length + 1) {
     const char *end = memchr(text + at, '\n', bytes.size - at);
     length = end ? (size_t)(end - text) - at : bytes.size - at;
-    if (!end && text[bytes.size - 1] != '}') open = number;
+    if (!end && text[bytes.size - 1] != '}' && record_begins(text + at, length)) open = number;
     Line line = {.arena = arena, .file = path, .text = text + at, .length = length, .base = at};
     if (strspn(line.text, " \t\r") >= length) continue;
     const char *wrong = first_error_of(read_line, &line);

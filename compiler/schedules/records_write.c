@@ -38,6 +38,13 @@ const char *record_text(Arena *arena, const ScheduleRecord *record) {
   return arena_format(arena, "{%s,\"sum\":\"%s\"}", members(arena, record), record_sum(arena, record));
 }
 
+static const char BEGINNING[] = "{\"format\":\"rnncc-schedule\"";
+enum { BEGINNING_LENGTH = sizeof BEGINNING - 1 };
+
+bool record_begins(const char *text, size_t length) {
+  return memcmp(text, BEGINNING, length < BEGINNING_LENGTH ? length : BEGINNING_LENGTH) == 0;
+}
+
 /* Did a writer end within a line? Then the next record starts on a new line. */
 static bool ends_within_line(int file, off_t size) {
   char last = '\n';
@@ -87,12 +94,11 @@ static void count_line(void *argument, int line, const ScheduleRecord *record, c
 
 /* Or with the beginning of one, which a writer that was killed may have left. */
 static bool begins_as_a_record(const char *path) {
-  static const char beginning[] = "{\"format\":\"rnncc-schedule\"";
-  char start[sizeof beginning - 1];
+  char start[BEGINNING_LENGTH];
   int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   ssize_t length = file >= 0 ? read(file, start, sizeof start) : -1;
   if (file >= 0) close(file);
-  return length >= 0 && memcmp(start, beginning, (size_t)length) == 0;
+  return length >= 0 && record_begins(start, (size_t)length);
 }
 
 /* Another kind of file, such as a model, would be damaged. */
@@ -132,9 +138,10 @@ static bool is_at(int file, const char *path) {
   return fstat(file, &one) == 0 && stat(path, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
+/* Open for writing: on NFS an exclusive lock needs that. */
 int records_lock(const char *path) {
   int file;
-  while ((file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) >= 0 && lock(file) && !is_at(file, path)) close(file);
+  while ((file = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK)) >= 0 && lock(file) && !is_at(file, path)) close(file);
   return file;
 }
 

@@ -230,6 +230,13 @@ static void a_line_that_someone_may_be_writing_is_not_told(void **state) {
   expect_outcome(&outcome, 0, "1 line is not a record and is skipped; line 2:", "1 records");
 }
 
+static void a_last_line_of_something_else_is_told(void **state) {
+  (void)state;
+  append_text("something else");
+  Outcome outcome = outcome_of(read_all, NULL);
+  expect_outcome(&outcome, 0, "1 line is not a record and is skipped; line 1:", "0 records");
+}
+
 /* A line of /proc/locks with an arrow is of one that waits; of this file, by its inode. */
 static bool someone_waits_for(ino_t inode) {
   char line[256], ending[32];
@@ -271,6 +278,7 @@ static void a_writer_that_waited_appends_to_the_file_that_is_there_now(void **st
   char *merged = arena_format(arena, "%s.merged", path);
   int held = records_lock(path), status;
   struct stat before;
+  assert_int_equal(fcntl(held, F_GETFL) & O_ACCMODE, O_RDWR); /* else it locks nothing on NFS */
   assert_int_equal(fstat(held, &before), 0);
   fflush(NULL);
   pid_t writer = fork();
@@ -412,6 +420,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(writers_at_the_same_time_lose_no_record, setup_file, teardown_file),
       cmocka_unit_test_setup_teardown(a_reader_beside_a_writer_sees_records_alone, setup_file, teardown_file),
       cmocka_unit_test_setup_teardown(a_line_that_someone_may_be_writing_is_not_told, setup_file, teardown_file),
+      cmocka_unit_test_setup_teardown(a_last_line_of_something_else_is_told, setup_file, teardown_file),
       cmocka_unit_test_setup_teardown(a_writer_waits_for_the_lock, setup_file, teardown_file),
       cmocka_unit_test_setup_teardown(a_writer_that_waited_appends_to_the_file_that_is_there_now, setup_file,
                                       teardown_file),
