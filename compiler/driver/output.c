@@ -42,17 +42,24 @@ const char *output_path(const Options *options, Arena *arena) {
   return file_with_suffix(arena, model, suffixes[options->emit]);
 }
 
+static const char *header_beside(const Options *options, Arena *arena) {
+  const char *library = output_path(options, arena);
+  int folder = (int)(file_last_part(library) - library);
+  return arena_format(arena, "%.*s%s.h", folder, library, output_name(options, arena));
+}
+
 void outputs_are_known(const Options *options, Arena *arena) {
   bool compiles = options->verb == VERB_COMPILE || options->verb == VERB_BUNDLE;
   bool quantises = options->verb == VERB_QUANTIZE;
   const char *others[] = {options->depfile, options->html, options->memory_picture, options->quantise.plot};
   if (compiles || quantises) {
     const char *path = output_path(options, arena);
-    file_is_output(path);
-    if (quantises || options->emit == EMIT_GRAPH) file_is_output(file_with_suffix(arena, path, ".safetensors"));
+    file_is_output(arena, path);
+    if (quantises || options->emit == EMIT_GRAPH) file_is_output(arena, file_with_suffix(arena, path, ".safetensors"));
+    if (options->emit == EMIT_A) file_is_output(arena, header_beside(options, arena));
   }
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-    if (others[i]) file_is_output(others[i]);
+    if (others[i]) file_is_output(arena, others[i]);
 }
 
 const char *output_folder(const Options *options, Arena *arena) {
@@ -68,11 +75,7 @@ void output_text(const Options *options, Text text) {
 }
 
 void output_header_beside(const Options *options, Text text) {
-  Arena *arena = text.arena;
-  const char *library = output_path(options, arena);
-  int folder = (int)(file_last_part(library) - library);
-  file_write(arena, arena_format(arena, "%.*s%s.h", folder, library, output_name(options, arena)), text.data,
-             text.length);
+  file_write(text.arena, header_beside(options, text.arena), text.data, text.length);
 }
 
 void output_sizes(const Options *options, const char *name, const Program *program) {

@@ -253,10 +253,16 @@ def test_an_output_that_is_read_is_refused(rnncc, root, tmp_path, network, words
     (["--emit=graph", "-o", "digits_rnn.other"], 2, 'digits_rnn.safetensors" is read, and the output would replace it'),
     (["--emit=graph", "-o", "other.safetensors"], 2, "two outputs would be written to this file"),
     (["-o", "m.so", "--depfile=m.so"], 2, "m.so: error: two outputs would be written to this file"),
+    (["-o", "m.so", "--depfile=./m.so"], 2, "./m.so: error: two outputs would be written to this file"),
+    (["-o", "link/m.so", "--depfile=m.so"], 2, "m.so: error: two outputs would be written to this file"),
+    (["--static", "-o", "libm.a", "--depfile=./digits_rnn.h"], 2, "/digits_rnn.h: error: two outputs would be written to this file"),
+    (["bundle", "-o", "libm.a", "--static", "--depfile=./m.h"], 2, "/m.h: error: two outputs would be written to this file"),
     (["-o", "m.so", "--depfile=m.d"], 0, "")], ids=str)
 def test_each_output_has_a_file_of_its_own(rnncc, root, tmp_path, network, words, code, said):
-    """The weights that are written beside a model, too."""
-    done = rnncc(network.name, *words, cwd=tmp_path)
+    """The weights that are written beside a model and the header beside a library, too, and before there is a file."""
+    (tmp_path / "link").symlink_to(".")
+    bundle = words[0] == "bundle"
+    done = rnncc(*(["bundle", f"a={network.name}", *words[1:]] if bundle else [network.name, *words]), cwd=tmp_path)
     assert done.returncode == code and said in done.stderr, done.stderr
     assert (tmp_path / "digits_rnn.safetensors").read_bytes() == (root / "models" / "digits_rnn.safetensors").read_bytes()
     assert (tmp_path / "m.so").exists() == (code == 0)
