@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Runs of rnncc that are forks of one process, by which tests compile modules, end as those of the program do."""
 import os
+import select
 import subprocess
+import time
 
 import pytest
 from support.clang import BUILD
-from support.forks import Forks
+from support.forks import Forks, program_of, running
 
 
 @pytest.fixture(scope="module")
@@ -51,3 +53,35 @@ def test_a_signal_is_told(forks, rnncc, root, tmp_path):
     clang.chmod(0o755)
     command = [*rnncc.prefix, root / "models" / "digits_rnn.json", "-o", tmp_path / "m.so"]
     assert forks.run(command, {**os.environ, "RNNCC_CLANG": str(clang), "TMPDIR": str(tmp_path)}).returncode == -9
+
+
+def test_a_run_that_takes_too_long_ends_with_its_clang_and_the_next_one_runs(forks, rnncc, root, tmp_path, monkeypatch):
+    clang, begun = tmp_path / "clang", tmp_path / "begun"
+    clang.write_text(f"#!/bin/sh\ntouch {begun}\nexec sleep 1000\n")
+    clang.chmod(0o755)
+    command = [*rnncc.prefix, root / "models" / "digits_rnn.json", "-o", tmp_path / "m.so"]
+
+    def too_long(*_):
+        while not begun.exists():
+            assert forks.process.poll() is None
+            time.sleep(0.01)
+        assert len(list(running(forks.process.pid))) > 2
+        return [], [], []
+
+    with monkeypatch.context() as patch, pytest.raises(subprocess.TimeoutExpired):
+        patch.setattr(select, "select", too_long)
+        forks.run(command, {**os.environ, "RNNCC_CLANG": str(clang), "TMPDIR": str(tmp_path)})
+    assert not list(running(forks.process.pid))
+    assert forks.run(command, os.environ).returncode == 0
+
+
+def test_the_program_is_not_older_than_the_compiler(tmp_path):
+    program, library = tmp_path / "tests" / "support" / "rnncc_forks", tmp_path / "compiler" / "librnncc.a"
+    assert program_of(tmp_path) is None
+    for path in (library, program):
+        path.parent.mkdir(parents=True)
+        path.touch()
+    for seconds, found in ((2, program), (1, program), (0, None)):
+        os.utime(library, (1, 1))
+        os.utime(program, (seconds, seconds))
+        assert program_of(tmp_path) == found

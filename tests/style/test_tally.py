@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """tools/tally: the closing lines of tools/test. The options of tools/test, and those that tools/build gives to meson."""
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -86,6 +87,17 @@ def test_help_names_every_option():
     assert (status, error) == (0, "") and out.startswith("tools/test ")
     for option in ("--quick", "--long", "--op=", "--without=", "--help"):
         assert f"\n  {option}" in out
+
+
+def test_of_the_folders_in_memory_those_of_ended_runs_are_removed(tmp_path):
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    for process in (ended.pid, os.getpid()):
+        (tmp_path / f"rnncc-test-{process}-a1B2c3" / "files").mkdir(parents=True)
+    (tmp_path / f"other-test-{ended.pid}-a1B2c3").mkdir()
+    function = re.search(r"^remove_left\(\) \{\n.*?^\}\n", (ROOT / "tools" / "test").read_text(), re.MULTILINE | re.DOTALL)[0]
+    subprocess.run(["bash", "-euc", f"{function}remove_left {tmp_path}"], check=True)
+    assert {path.name for path in tmp_path.iterdir()} == {f"rnncc-test-{os.getpid()}-a1B2c3", f"other-test-{ended.pid}-a1B2c3"}
 
 
 def test_a_build_directory_gets_options_that_it_was_not_configured_with(tmp_path):

@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 
 QUICK_ALL_THE_SAME = {"math_ulp_sse42", "math_ulp_plain"}  # of the suite `slow`
-PYTHON_PROGRAMS = ["compiler/rnncc", "tools/rnnrun", "tests/support/reference_run", "tests/support/cached_clang"]
+PYTHON_PROGRAMS = ["compiler/rnncc", "tools/rnnrun", "tests/support/reference_run", "tests/support/cached_clang",
+                   "tests/support/rnncc_forks"]
 
 
 def c_tests(build):
