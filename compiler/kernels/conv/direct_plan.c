@@ -17,8 +17,8 @@ static const double run_cycles = 400, tile_cycles = 5, sum_cycles = 4, free_sums
  * long. Fitted to 1x1 layers on one core with two multiply-adds a cycle, tiles of 8 to 24 sums in vectors of 8 and 16:
  * 8 sums reach 83% of the peak, 12 reach 92%, 24 reach 99%. */
 static const double exposed_latency = 0.2;
-/* Loads of tiles of one vector, whose elements clang loads ahead beyond 16 registers: measured on Zen 5 with x86-64-v3, of
- * tiles of 10, 12 and 13 columns. */
+/* Loads of tiles of one vector, whose elements clang loads ahead beyond 16 registers: measured on Zen 5 with x86-64-v3,
+ * of tiles of 10, 12 and 13 columns. */
 static const double crowded_loads = 1.4;
 /* The same to end vectors of sums that become bytes, with a residual and without: columns by four, which are packed
  * together, and others. Fitted to 1x1 layers of SSD-ResNet-50 on one core with AVX-512 and VNNI. */
