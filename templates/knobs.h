@@ -7,6 +7,9 @@
  * input and its padding; the P-th root of the sum of the P-th powers of the magnitudes. */
 enum { POOL_MAX, POOL_MEAN, POOL_MEAN_WITH_PADDING, POOL_NORM };
 
+/* Outputs that pool_plain.c and mean_pool_int8.c make at once where they combine the rows of windows first. */
+enum { POOL_COLUMNS = 64 };
+
 /* COMBINE of reduce.c and global_pool_blocked.c. */
 enum { COMBINE_SUM, COMBINE_MAX, COMBINE_MIN, COMBINE_PRODUCT };
 

@@ -27,12 +27,16 @@ static inline Mean mean_with(int is_signed, int64_t x_zero, float factor, int64_
                 .most = (float)(least + 255 - behind)};
 }
 
-/* A window of no point has the mean 0. */
-SIMD_FUNCTION vint mean_of(vint sum, int64_t inside, int64_t points, const Mean *mean) {
-  vint whole = vint_sub(sum, vint_set((int32_t)(inside * mean->x_zero)));
-  vec y = vdiv(vmul(vint_to_float(whole), vset(mean->factor)), vset((float)max_i64(points, 1)));
+/* sum: less the zero points. A window of no point has the mean 0. */
+SIMD_FUNCTION vint mean_of_sum(vec sum, vec points, const Mean *mean) {
+  vec y = vdiv(vmul(sum, vset(mean->factor)), vmax_bound(points, vset(1)));
   y = vmin_bound(vmax_bound(vadd(y, vset(mean->before)), vset(mean->least)), vset(mean->most));
   return vint_add(vround_to_int(y), vint_set(mean->behind));
+}
+
+SIMD_FUNCTION vint mean_of(vint sum, int64_t inside, int64_t points, const Mean *mean) {
+  vint whole = vint_sub(sum, vint_set((int32_t)(inside * mean->x_zero)));
+  return mean_of_sum(vint_to_float(whole), vset((float)points), mean);
 }
 
 SIMD_FUNCTION vint bytes_load(const uint8_t *p, int n, int is_signed) {

@@ -11,6 +11,7 @@
 #include "kernel.h"
 #include "knobs.h"
 #include "simd/math.h"
+#include "strided.h"
 
 /* The element; means are of floats.
  * legal: float double int8_t uint8_t */
@@ -186,22 +187,14 @@ static void combine_span(const Rows *rows, float down[SPAN], int64_t first, int6
   for (int64_t i = end; i < count; i += LANES) vstore(down + i, nothing());
 }
 
-/* Loads every STRIDE_W-th element. */
-SIMD_FUNCTION vec load_strided(const float *down) {
-  if (STRIDE_W == 1) return vload(down);
-  if (STRIDE_W == 2) return vload_even(down);
-  float lanes[LANES];
-  for (int i = 0; i < LANES; i++) lanes[i] = down[i * STRIDE_W];
-  return vload(lanes);
-}
-
 /* Outputs column..column + count - 1, of which there are at most COLUMNS. */
 static void combine_windows(const Pool *p, const Rows *rows, float *y, int64_t column, int64_t count) {
   float down[SPAN];
   combine_span(rows, down, column * STRIDE_W - p->left, (count - 1) * STRIDE_W + (WINDOW_W - 1) * DILATION_W + 1);
   for (int64_t o = 0; o < count; o += LANES) {
-    vec result = load_strided(down + o * STRIDE_W);
-    for (int64_t s = 1; s < WINDOW_W; s++) result = combine(result, load_strided(down + o * STRIDE_W + s * DILATION_W));
+    vec result = load_strided(down + o * STRIDE_W, STRIDE_W);
+    for (int64_t s = 1; s < WINDOW_W; s++)
+      result = combine(result, load_strided(down + o * STRIDE_W + s * DILATION_W, STRIDE_W));
     vstore_n(y + column + o, result, (int)min_i64(LANES, count - o));
   }
 }

@@ -32,6 +32,7 @@ WINDOWS = {
                                        count_include_pad=1),
     "dilated": dict(x=(16, 9, 11), kernel_shape=[2, 3], dilations=[3, 2], pads=[1, 2, 0, 1], dtype="i8"),
     "dilated, padding counts": dict(x=(17, 9, 11), kernel_shape=[2, 3], dilations=[3, 2], pads=[1, 2, 0, 1], count_include_pad=1),
+    "far apart": dict(x=(3, 2, 300), kernel_shape=[2, 3], strides=[1, 70], dilations=[1, 40], pads=[1, 2, 0, 2], dtype="i8"),
     "a signal": dict(x=(18, 150), kernel_shape=[4], strides=[3], pads=[2, 1]),
     "a long row": dict(x=(2, 1, 200), kernel_shape=[1, 5], pads=[0, 2, 0, 2]),
     "volumes": dict(x=(3, 4, 5, 6), kernel_shape=[2, 3, 2], strides=[1, 2, 1], pads=[1, 1, 0, 0, 1, 1], count_include_pad=1, n=2),
@@ -224,6 +225,14 @@ def test_channels_may_be_last(compile, tmp_path, channels, pixels):
     model.nodes[0]["attributes"]["channels_last"] = 1
     got = run_module(compile(model.write(tmp_path)), {"x": last(feeds["x"])})
     assert_same(got, {model.outputs[0]: last(expected)})
+
+
+def test_sums_beyond_f32_are_exact(compile, tmp_path):
+    """In f32, 4000 sums of a column, 4623 each, end above their sum: from 2^24 on, each addition rounds up by one. The mean is
+    halfway between two numbers."""
+    case = dict(x=(1, 23, 4001), kernel_shape=[23, 4000], fill=201, x_zero=0, scales=(.25, .5))
+    model, feeds = pooled("large", pairs=True, **case)
+    assert_same(run_module(compile(model.write(tmp_path)), feeds, (1,)), due("large", model, feeds, True, **case))
 
 
 def test_inspect_says_which_means_are_of_bytes(rnncc, tmp_path):

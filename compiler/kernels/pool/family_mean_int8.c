@@ -23,6 +23,11 @@ static LayoutSet layouts(Graph *graph, const Node *node) {
 
 /* ---- of windows ---- */
 
+/* Sums of columns are in f32. */
+static bool sums_rows_first(const Node *node, const ConvAxis *w) {
+  return pool_rows_first(w) && 255 * integer_mean_points(node) <= 0x1p24;
+}
+
 static void lower_windows(Program *program, Node *node) {
   Graph *graph = program->graph;
   IntegerMean mean = integer_mean_of(node);
@@ -39,6 +44,7 @@ static void lower_windows(Program *program, Node *node) {
     kernel_window(spec, 3, &axes[0], &axes[1], &axes[2]);
     kernel_type(spec, "T", node->inputs[0]->dtype);
     kernel_knob(spec, "KIND", kind);
+    kernel_knob(spec, "ROWS_FIRST", sums_rows_first(node, &axes[0]));
     call = kernel_call(program, node, spec);
     call_plain_pool(graph, call, node, axes);
     operand_pads(call, axes);

@@ -77,13 +77,9 @@ static void lower_blocked(Program *program, Node *node) {
 
 /* ---- row-major tensors ---- */
 
-/* As in templates/pool_plain.c. The input columns of PLAIN_COLUMNS outputs are on the stack. */
-enum { PLAIN_COLUMNS = 64, MAX_SPAN = 4096 };
-
-static int64_t plain_columns(const Node *node, const ConvAxis *w) {
-  int64_t span = (PLAIN_COLUMNS - 1) * w->stride + (w->kernel - 1) * w->dilation;
+static bool plain_rows_first(const Node *node, const ConvAxis *w) {
   bool float_sums = node->inputs[0]->dtype == RNNCC_F32 && pool_kind(node) != POOL_NORM;
-  return float_sums && span <= MAX_SPAN ? PLAIN_COLUMNS : 0;
+  return float_sums && pool_rows_first(w);
 }
 
 static void lower_plain(Program *program, Node *node) {
@@ -99,7 +95,7 @@ static void lower_plain(Program *program, Node *node) {
     kernel_knob(spec, "COLUMN_MAJOR", node_int(node, ATTR_storage_order) != 0);
   } else {
     kernel_knob(spec, "KIND", pool_kind(node));
-    kernel_knob(spec, "COLUMNS", plain_columns(node, &axes[0]));
+    kernel_knob(spec, "COLUMNS", plain_rows_first(node, &axes[0]) ? POOL_COLUMNS : 0);
     if (pool_kind(node) == POOL_NORM) kernel_knob(spec, "P", node_int(node, ATTR_p));
   }
   Call *call = kernel_call(program, node, spec);

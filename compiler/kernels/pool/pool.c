@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/pool/pool.h"
 
+#include "knobs.h"
 #include "layout/blocked.h"
 #include "program/build.h"
 #include "shapes/shape.h"
@@ -21,6 +22,12 @@ bool pool_planes_fit(Graph *graph, const Node *node, const Window *window) {
     if (!axis_is_padded(graph, &axis) || dim_equals(axis.out, 0)) return false;
   }
   return true;
+}
+
+enum { MAX_SPAN = 4096 };
+
+bool pool_rows_first(const ConvAxis *w) {
+  return (POOL_COLUMNS - 1) * w->stride + (w->kernel - 1) * w->dilation <= MAX_SPAN;
 }
 
 void pool_cost(Call *call, const Node *node, const Window *window) {

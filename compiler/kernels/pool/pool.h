@@ -15,6 +15,10 @@ void pool_axes(Graph *graph, const Node *node, const Window *window, ConvAxis ax
 /* Does it run on planes, blocked, of these axes: never of negative padding, and with elements? */
 bool pool_planes_fit(Graph *graph, const Node *node, const Window *window);
 
+/* May a row-major kernel combine the rows of windows first? The input columns of POOL_COLUMNS outputs are on the stack
+ * then. */
+bool pool_rows_first(const ConvAxis *w);
+
 /* For the profile. */
 void pool_cost(Call *call, const Node *node, const Window *window);
 
