@@ -181,6 +181,7 @@ bool is_recurrent_layer(const Layer *layer) { return layer->kind->n_weights == M
 
 void layer_make_y(Graph *graph, Layer *layer) {
   Node *node = layer->node;
+  if (!node->n_outputs) *LIST_APPEND(graph->arena, node->outputs, node->n_outputs) = NULL;
   if (node->outputs[0]) return;
   graph_set_output(node, 0, graph_value(graph, node->name, node->where));
   layer->made_y = infer_node(graph, node);

@@ -3,7 +3,7 @@
 
 #include "ir/bodies.h"
 #include "ir/cell.h"
-#include "ir/control.h"
+#include "ir/equal_nodes.h"
 #include "ir/feedback.h"
 #include "ir/narrow.h"
 #include "ir/op.h"
@@ -11,6 +11,7 @@
 #include "passes/narrow_weights.h"
 #include "quantise/apart.h"
 #include "quantise/module.h"
+#include "shapes/control.h"
 #include "support/list.h"
 #include "support/numbers.h"
 
@@ -31,6 +32,25 @@ static bool multiplies_rows(const Layer *layer) {
   return !is_op(node, OP_Gemm) || !node_int(node, ATTR_transA);
 }
 
+/* Does the node multiply the layer's k-th weights, in the same way? */
+static bool multiplies_same(const Layer *layer, const Node *node, int k) {
+  const Node *own = layer->node;
+  int place = layer->kind->weights[k];
+  if (own->op != node->op || !equal_values(NULL, own->inputs[place], node_input(node, place))) return false;
+  return !is_op(node, OP_Gemm) ||
+         (!node_int(node, ATTR_transA) && node_int(own, ATTR_transB) == node_int(node, ATTR_transB));
+}
+
+/* The first layer that multiplies these weights. Its moments are those of all that do, so that equal weights stay
+ * equal: layers of one W may differ in R, and a loop that was a search has copies of the layers' nodes. NULL: none. */
+static Layer *first_of(const Layers *layers, const Node *node, int k) {
+  for (int i = 0; i < layers->n; i++) {
+    Layer *layer = &layers->list[i];
+    if (multiplies_rows(layer) && k < layer->kind->n_weights && multiplies_same(layer, node, k)) return layer;
+  }
+  return NULL;
+}
+
 static int64_t depth_of(const Layer *layer, int k) {
   return narrow_channels(layer->node, layer->kind->weights[k], &(NarrowWeights){0});
 }
@@ -40,7 +60,8 @@ void moments_prepare(Layers *layers) {
     Layer *layer = &layers->list[i];
     for (int k = 0; multiplies_rows(layer) && k < layer->kind->n_weights; k++) {
       int64_t depth = depth_of(layer, k);
-      if (feedback_fits(depth)) layer->moments[k] = shared_memory((size_t)(depth * depth) * sizeof(double));
+      if (feedback_fits(depth) && first_of(layers, layer->node, k) == layer)
+        layer->moments[k] = shared_memory((size_t)(depth * depth) * sizeof(double));
     }
   }
 }
@@ -55,12 +76,27 @@ static bool collects(const Node *owner) {
          (!node_has(owner, ATTR_scan_output_axes) && !node_has(owner, ATTR_scan_output_directions));
 }
 
-static bool fits(const Inside *in, const Value *value) {
+/* Has the value of a body the same shape in all iterations, also once inner loops have collected it? No extent may
+ * depend on the outermost loop's counter, or on symbols of bodies, which come after it. */
+static bool keeps_shape(const Inside *in, const Value *value) {
+  const Inside *outermost = in;
+  while (outermost->outer->outer) outermost = outermost->outer;
+  int first = outermost->owner->control->counter->index;
+  for (int axis = 0; axis < value->rank; axis++)
+    if (is_inner(in->graph, value->shape[axis], first)) return false;
+  for (; in != outermost; in = in->outer)
+    if (is_inner(in->graph, loop_count(in->graph, in->owner->control), first)) return false;
+  return true;
+}
+
+/* Outside loops it is an output like any other. */
+static bool can_be_watched(const Inside *in, const Value *value) {
   int64_t bytes = value_max_bytes(value), rank = value->rank;
-  for (; in->outer; in = in->outer, rank++) {
-    if (!collects(in->owner)) return false;
-    bytes = saturating_mul(bytes, in->owner->control->most);
-  }
+  if (!in->outer) return true;
+  for (const Inside *each = in; each->outer; each = each->outer)
+    if (!collects(each->owner)) return false;
+  if (!keeps_shape(in, value)) return false;
+  for (; in->outer; in = in->outer, rank++) bytes = saturating_mul(bytes, in->owner->control->most);
   return rank <= MAX_RANK && bytes <= MOST_COLLECTED;
 }
 
@@ -87,7 +123,7 @@ static Value *collected(const Inside *in, Value *value) {
 }
 
 static void watch_value(const Inside *in, AllRows *all, Value *value, const Layer *layer, int k) {
-  if (!layer->moments[k] || !value || value->data || !fits(in, value)) return;
+  if (!layer->moments[k] || !value || value->data || !can_be_watched(in, value)) return;
   for (; in->outer; in = in->outer) value = collected(in, value);
   Graph *graph = in->graph;
   const char *name = arena_format(graph->arena, "rows_%d", all->n);
@@ -95,32 +131,20 @@ static void watch_value(const Inside *in, AllRows *all, Value *value, const Laye
   *LIST_APPEND(graph->arena, graph->outputs, graph->n_outputs) = copied(graph, name, value);
 }
 
-static void watch_layer(const Inside *in, AllRows *all, Node *node, const Layer *of) {
-  Layer layer = *of;
-  layer.node = node;
-  watch_value(in, all, node->inputs[0], &layer, 0);
-  if (!is_recurrent_layer(&layer)) return;
-  layer_make_y(in->graph, &layer);
-  watch_value(in, all, node->outputs[0], &layer, 1);
-  watch_value(in, all, node_input(node, INPUT_H), &layer, 1);
-}
-
-/* A loop that was a search has copies of the layers' nodes, of the same weights. */
-static const Layer *layer_like(const Layers *layers, const Node *node) {
-  for (int i = 0; i < layers->n; i++) {
-    const Layer *layer = &layers->list[i];
-    if (!multiplies_rows(layer) || layer->node->op != node->op) continue;
-    if (layer->node->inputs[1]->data == node->inputs[1]->data) return layer;
-  }
-  return NULL;
+static void watch_node(const Layers *layers, const Inside *in, AllRows *all, Node *node) {
+  const Layer *of_first = first_of(layers, node, 0), *of_second = first_of(layers, node, 1);
+  if (of_first) watch_value(in, all, node->inputs[0], of_first, 0);
+  if (!of_second) return;
+  layer_make_y(in->graph, &(Layer){.node = node});
+  watch_value(in, all, node->outputs[0], of_second, 1);
+  watch_value(in, all, node_input(node, INPUT_H), of_second, 1);
 }
 
 static void watch_graph(const Layers *layers, const Inside *in, AllRows *all) {
   for (int n = 0; n < in->graph->n_nodes; n++) {
     Attribute *bodies[MAX_BODIES];
     Node *node = in->graph->nodes[n];
-    const Layer *layer = layer_like(layers, node);
-    if (layer) watch_layer(in, all, node, layer);
+    watch_node(layers, in, all, node);
     for (int b = 0, count = node_bodies(node, bodies); b < count; b++) {
       watch_graph(layers, &(Inside){in, bodies[b]->graph, node}, all);
       bodies[b]->source = NULL; /* shapes are inferred again, from the body as it is now */
@@ -145,11 +169,24 @@ void moments_add(const Rows *rows, const rnncc_tensor *seen, int n_runs) {
     feedback_add(rows->moments, 1, rows->depth, (const float *)seen->data + n * i / taken * rows->depth);
 }
 
+/* Of the layer's k-th weights; those that share its moments take it from there. */
+static void finish(Layer *layer, int k, Arena *arena) {
+  if (!layer->moments[k]) return;
+  layer->feedback[k] = feedback_of(arena, layer->moments[k], depth_of(layer, k));
+  if (layer->feedback[k]) return;
+  const Value *weights = layer->node->inputs[layer->kind->weights[k]];
+  warn_at(layer->node->where,
+          "--feedback: `%s` has the nearest integers; expected samples that show what it multiplies, found nothing but "
+          "zeros, numbers that are not finite, or what no loop can collect",
+          weights->name ? weights->name : layer->node->name);
+}
+
 void moments_finish(Layers *layers) {
   for (int i = 0; i < layers->n; i++) {
     Layer *layer = &layers->list[i];
-    for (int k = 0; k < MAX_WEIGHTS; k++)
-      if (layer->moments[k])
-        layer->feedback[k] = feedback_of(layers->graph->arena, layer->moments[k], depth_of(layer, k));
+    for (int k = 0; multiplies_rows(layer) && k < layer->kind->n_weights; k++) {
+      finish(layer, k, layers->graph->arena);
+      layer->feedback[k] = first_of(layers, layer->node, k)->feedback[k];
+    }
   }
 }

@@ -94,11 +94,12 @@ static Value *as_floats(const Rewriter *r, const Value *weights, int axis, const
   return graph_constant(r->graph, weights->name, RNNCC_F32, weights->rank, shape, data);
 }
 
-/* DequantizeLinear of weights with scales for groups, in blocks of the axis that is summed over. */
+/* DequantizeLinear of weights with scales for groups, in blocks of the axis that is summed over. Of a group of zeros
+ * narrow's scale is 0; a DequantizeLinear's is above 0. */
 static Value *stand_for_groups(const Rewriter *r, const Node *reader, const Value *weights) {
   const NarrowWeights *narrow = weights->narrow;
   int64_t shape[MAX_RANK], blocks[MAX_RANK], count = value_count(weights), depth = count / narrow->count;
-  bool rows = narrow->inner != 1 || depth == 1;
+  bool rows = narrow->inner != 1 || (depth == 1 && dim_value(weights->shape[weights->rank - 1]) == 1);
   int axis = rows ? weights->rank - 1 : 0;
   int8_t *integers = ARENA_ARRAY(r->graph->arena, int8_t, count);
   float *scales = ARENA_ARRAY(r->graph->arena, float, narrow->count * narrow->groups);
@@ -106,8 +107,10 @@ static Value *stand_for_groups(const Rewriter *r, const Node *reader, const Valu
   blocks[axis] = narrow->groups;
   for (int64_t i = 0; i < count; i++) integers[i] = (int8_t)narrow_integer(weights, i);
   for (int64_t c = 0; c < narrow->count; c++)
-    for (int64_t g = 0; g < narrow->groups; g++)
-      scales[rows ? c * narrow->groups + g : g * narrow->count + c] = narrow->scales[c * narrow->groups + g];
+    for (int64_t g = 0; g < narrow->groups; g++) {
+      float scale = narrow->scales[c * narrow->groups + g];
+      scales[rows ? c * narrow->groups + g : g * narrow->count + c] = scale > 0 ? scale : 1;
+    }
   const char *name = weights->name ? weights->name : reader->name;
   Builder builder = dequantized(r, reader, name);
   Value *const from[] = {graph_constant(r->graph, name, RNNCC_I8, weights->rank, shape, integers),

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """`rnncc quantize --feedback`: integers make up for each other's errors in products with what the samples show, also those of
 layers in bodies; --group: scales for groups."""
+import json
+
 import numpy as np
 import pytest
 from support.bodies import Body
@@ -79,12 +81,18 @@ def looped(w, steps=5):
     return model
 
 
+def inner_values(written, op="MatMul"):
+    """Weights of the products of a body, in its order; that of a loop within it counts as the same."""
+    nodes = list(written.model["nodes"])
+    for node in nodes:
+        nodes += node.get("attributes", {}).get("body", {}).get("nodes", [])
+        written.producer |= {name: node for name in node["outputs"]}
+    return [node["inputs"][1] for node in nodes if node["op"] == op]
+
+
 def inner_value(written):
-    (loop,) = [node for node in written.model["nodes"] if node["op"] == "Loop"]
-    nodes = {name: node for node in loop["attributes"]["body"]["nodes"] for name in node["outputs"]}
-    written.producer |= nodes
-    (product,) = [node for node in nodes.values() if node["op"] == "MatMul"]
-    return product["inputs"][1]
+    (value,) = inner_values(written)
+    return value
 
 
 def test_weights_in_a_body_are_chosen_by_what_all_iterations_multiply(rnncc, tmp_path):
@@ -119,3 +127,173 @@ def test_layers_of_bodies_go_back_to_f32_last(rnncc, tmp_path, bound, precision)
     done = quantise(rnncc, model.write(tmp_path), tmp_path / "q.json", f"--max-error={bound}", data=data)
     assert f"{int(precision != 'f32')} of 1 layers in int8" in done.stdout and precision in done.stdout.splitlines()[1]
     assert error(done) <= float(bound)
+
+
+@pytest.mark.parametrize("options", [["--group=8"], ["--group=8", "--data"], ["--group=8", "--feedback", "--data"]], ids=" ".join)
+def test_groups_of_zeros_stay_zeros_in_a_model_that_compiles(rnncc, compile, tmp_path, options):
+    w = weights(6, I, I)
+    w[8:16, 3] = 0
+    w[:, 5] = 0
+    data = save(tmp_path, "x", [drawn(40 + k, 3, I) for k in range(RUNS)]) if "--data" in options else None
+    quantise(rnncc, looped(w).write(tmp_path), tmp_path / "q.json", *(option for option in options if option != "--data"), data=data)
+    written = Written(tmp_path / "q.json")
+    got = stood_for(written, inner_value(written))
+    assert (got[w == 0] == 0).all() and np.abs(got - w).max() < 0.05
+    compile(tmp_path / "q.json")
+
+
+def cell(sides, directory, op="GRU", most=T, names=("y", "h_n")):
+    """Layers, each of an (input, W, R), side by side; equal arrays are one constant."""
+    model = Model("cells")
+    model.dim("T", 1, T, most)
+    for k, (x, w, r) in enumerate(sides):
+        value = x if x in [given["name"] for given in model.inputs] else model.input(x, "f32", ["T", 2, I])
+        outputs = [name and f"{name}{k}" for name in names]
+        model.node(op, [value, model.constant(w, f"W{id(w)}"), model.constant(r, f"R{id(r)}")], outputs=outputs, hidden_size=H)
+        model.output(*filter(None, outputs))
+    return model.write(directory)
+
+
+def test_a_unit_without_recurrent_weights_is_one_in_a_model_that_compiles(rnncc, compile, tmp_path):
+    w, r = weights(7, 1, 3 * H, I), weights(8, 1, 3 * H, H)
+    r[0, 5] = 0
+    data = save(tmp_path, "x", [drawn(45 + k, T, 2, I) for k in range(RUNS)])
+    quantise(rnncc, cell([("x", w, r)], tmp_path), tmp_path / "q.json", "--feedback", data=data)
+    written = Written(tmp_path / "q.json")
+    got = stood_for(written, written.node("n0", "GRU")["inputs"][2])
+    assert (got[0, 5] == 0).all() and np.abs(got - r).max() < 0.05
+    compile(tmp_path / "q.json")
+
+
+@pytest.mark.parametrize("op, shape, attributes", [("MatMul", (1, 12), {}), ("Gemm", (1, 12), {}), ("Gemm", (12, 1), {"transB": 1}),
+                                                   ("MatMul", (12, 12), {}), ("MatMul", (1, 1), {})])
+def test_groups_stand_along_the_axis_that_is_summed_over(rnncc, compile, tmp_path, op, shape, attributes):
+    model, w = Model("narrow"), weights(9, *shape)
+    x = model.input("x", "f32", [3, shape[1] if attributes else shape[0]])
+    model.output(model.node(op, [x, model.constant(w)], **attributes))
+    quantise(rnncc, model.write(tmp_path), tmp_path / "q.json", "--group=8")
+    written = Written(tmp_path / "q.json")
+    value = written.node("n0", op)["inputs"][1]
+    assert written.producer[value]["attributes"]["axis"] == (1 if attributes else 0) or shape == (1, 1)
+    assert np.abs(stood_for(written, value) - w).max() < 0.005
+    compile(tmp_path / "q.json")
+
+
+def growing():
+    """A cache that gets a row in each iteration, and what is computed of its mean."""
+    model = Model("cache")
+    x, trips = model.input("x", "f32", [1, I]), model.constant(np.array(5), "trips")
+    step = Body(model, i="i64", go="bool", cache="f32")
+    cache = step.inputs[-1]
+    keys = step.node("MatMul", [cache, model.constant(weights(11, I, I), "keys")])
+    mean = step.node("ReduceMean", [keys, model.constant(np.array([0]), "axes")], keepdims=1)
+    row = step.node("Tanh", [step.node("MatMul", [mean, model.constant(weights(12, I, I), "next")])])
+    go = step.node("Less", [step.node("ReduceMax", [row], keepdims=0), model.constant(np.float32(1e9))])
+    step.output(go, step.node("Concat", [cache, row], axis=0))
+    model.output(model.node("ReduceMean", [model.node("Loop", [trips, None, x], body=step), "axes"], keepdims=1))
+    return model, ["keys"], ["next"]
+
+
+def nested():
+    """A loop of as many iterations as a sum says, in a loop."""
+    model = Model("nested")
+    x, trips = model.input("x", "f32", [1, I]), model.constant(np.array(5), "trips")
+    outer, inner = Body(model, i="i64", go="bool", x="f32"), Body(model, i="i64", go="bool", x="f32")
+    large = model.constant(np.float32(1e9))
+
+    def tanh(body, x, seed, name):
+        y = body.node("Tanh", [body.node("MatMul", [x, model.constant(weights(seed, I, I), name)])])
+        return body.node("Less", [body.node("ReduceMax", [y], keepdims=0), large]), y
+
+    inner.output(*tanh(inner, inner.inputs[-1], 13, "inner"))
+    between = outer.node("Loop", ["trips", None, outer.inputs[-1]], body=inner)
+    outer.output(*tanh(outer, between, 14, "outer"))
+    model.output(model.node("Loop", [trips, None, x], body=outer))
+    return model, ["inner"], ["outer"]
+
+
+@pytest.mark.parametrize("network", [growing, nested])
+def test_what_has_another_shape_in_each_iteration_is_not_seen_and_a_warning_says_so(rnncc, tmp_path, network):
+    model, hidden, seen = network()
+    path, data = model.write(tmp_path), save(tmp_path, "x", [drawn(60 + k, 1, I) for k in range(RUNS)])
+    plain = quantise(rnncc, path, tmp_path / "p.json", "--group=8", data=data)
+    done = quantise(rnncc, path, tmp_path / "q.json", "--group=8", "--feedback", data=data)
+    nearest, got = Written(tmp_path / "p.json").arrays, Written(tmp_path / "q.json").arrays
+    assert all((nearest[name] == got[name]).all() for name in hidden)
+    assert all((nearest[name] != got[name]).any() for name in seen)
+    assert all(f"`{name}` has the nearest integers" in done.stderr for name in hidden)
+    assert done.stderr.count("has the nearest integers") == len(hidden) and "nearest integers" not in plain.stderr
+
+
+def test_outside_loops_activations_of_any_size_are_seen(rnncc, tmp_path):
+    w, r = weights(15, 1, 3 * H, I), weights(16, 1, 3 * H, H)
+    data = save(tmp_path, "x", [drawn(70 + k, T, 2, I) for k in range(RUNS)])
+    written = []
+    for most in (T, 1 << 20):
+        quantise(rnncc, cell([("x", w, r)], tmp_path, most=most, names=("", "h_n")), tmp_path / "q.json", "--feedback", data=data)
+        written.append((tmp_path / "q.safetensors").read_bytes())
+    assert written[0] == written[1]
+
+
+def test_equal_weights_stay_equal_and_are_chosen_by_all_that_they_multiply(rnncc, tmp_path):
+    """Of three layers W is one; R is one of the first two."""
+    w, r, other = weights(17, 1, H, I), weights(18, 1, H, H), weights(19, 1, H, H)
+    sides = [("a", w, r), ("b", w, r), ("b", w, other)]
+    runs = [{name: drawn(80 + k + 20 * (name == "b"), T, 2, I) for name in "ab"} for k in range(RUNS)]
+    for name in "ab":
+        save(tmp_path, name, [run[name] for run in runs])
+    quantise(rnncc, cell(sides, tmp_path, "RNN"), tmp_path / "q.json", "--feedback",
+             *(f"--data={name}={tmp_path}/{name}*.npy" for name in "ab"))
+    written = Written(tmp_path / "q.json")
+    values = [written.node(f"n{k}", "RNN")["inputs"][1:3] for k in range(3)]
+    got = [[stood_for(written, value)[0] for value in pair] for pair in values]
+
+    def states(x, r):
+        h, made = np.zeros((2, H), np.float32), []
+        for step in x:
+            h = np.tanh(step @ w[0].T + h @ r[0].T)
+            made.append(h)
+        return np.concatenate(made)
+
+    inputs = np.concatenate([run[name].reshape(-1, I) for run in used(runs) for name in "abb"])
+    both, last = (np.concatenate([states(run[name], of) for run in used(runs) for name in names])
+                  for names, of in (("ab", r), ("b", other)))
+    assert_alike(got[0][0], lower_by_feedback(w[0], inputs, "int8"), w[0], inputs)
+    assert_alike(got[0][1], lower_by_feedback(r[0], both, "int8"), r[0], both)
+    assert_alike(got[2][1], lower_by_feedback(other[0], last, "int8"), other[0], last)
+    assert all((got[k][0] == got[0][0]).all() for k in (1, 2)) and (got[1][1] == got[0][1]).all()
+
+
+def test_weights_that_are_used_transposed_too_are_chosen_apart(rnncc, compile, tmp_path):
+    model, w = Model("tied"), weights(20, I, H) * 2
+    x, trips = model.input("x", "f32", [3, I]), model.constant(np.array(5), "trips")
+    step = Body(model, i="i64", go="bool", x="f32")
+    tied = model.constant(w, "tied")
+    code = step.node("Tanh", [step.node("Gemm", [step.inputs[-1], tied])])
+    back = step.node("Tanh", [step.node("Gemm", [code, tied], transB=1)])
+    step.output(step.node("Less", [step.node("ReduceMax", [back], keepdims=0), model.constant(np.float32(1e9))]), back)
+    model.output(model.node("Loop", [trips, None, x], body=step))
+    runs = [drawn(120 + k, 3, I) for k in range(RUNS)]
+    quantise(rnncc, model.write(tmp_path), tmp_path / "q.json", "--feedback", "--group=8", data=save(tmp_path, "x", runs))
+    written, x, seen = Written(tmp_path / "q.json"), np.concatenate(used(runs)), ([], [])
+    for _ in range(5):
+        seen[0].append(x)
+        seen[1].append(np.tanh(x @ w))
+        x = np.tanh(seen[1][-1] @ w.T)
+    for value, given, samples in zip(inner_values(written, "Gemm"), (w.T, w), map(np.concatenate, seen)):
+        got = stood_for(written, value)
+        got = got.T if given is not w else got
+        assert_alike(got, lower_by_feedback(np.ascontiguousarray(given), samples, "int8:8"), given, samples)
+    compile(tmp_path / "q.json")
+
+
+@pytest.mark.parametrize("options", [["--feedback"], ["--recurrent=static"]], ids=" ".join)
+def test_a_layer_without_outputs_is_no_obstacle(rnncc, compile, tmp_path, options):
+    w, r = weights(21, 1, H, I), weights(22, 1, H, H)
+    data = save(tmp_path, "x", [drawn(140 + k, T, 2, I) for k in range(RUNS)])
+    path = cell([("x", w, r), ("x", w, r)], tmp_path, "RNN")
+    model = json.loads(path.read_text())
+    model["nodes"][1]["outputs"], model["outputs"] = [], ["y0", "h_n0"]
+    path.write_text(json.dumps(model))
+    quantise(rnncc, path, tmp_path / "q.json", *options, data=data)
+    compile(tmp_path / "q.json")
