@@ -10,6 +10,7 @@
 #include "link/built_runtime.h"
 #include "link/check_module.h"
 #include "link/stack_need.h"
+#include "link/stack_sizes.h"
 #include "link/toolchain.h"
 #include "machine/targets.h"
 #include "support/clang_program.h"
@@ -161,6 +162,10 @@ static const char runtime_source[] = "runtime.c";
 
 static const char *object_of(Arena *arena, const char *source) { return file_with_suffix(arena, source, ".o"); }
 
+static const char *object_in(Arena *arena, const char *folder, const char *source) {
+  return arena_format(arena, "%s/%s", folder, object_of(arena, source));
+}
+
 /* Absolute, as clang runs in the unit's folder. */
 static const char *include_arg(Arena *arena, const char *data_folder) {
   const char *folder = arena_format(arena, "%s/%s", data_directory(arena), data_folder);
@@ -185,7 +190,7 @@ static const char *const *compile_command(Arena *arena, const Build *build, cons
   int count = 0;
   argv[count++] = clang_program();
   while (*common) argv[count++] = *common++;
-  const char *rest[] = {"-fstack-usage", "-I.", "-c", source, "-o", object_of(arena, source)};
+  const char *rest[] = {stack_sizes_arg, "-I.", "-c", source, "-o", object_of(arena, source)};
   for (size_t i = 0; i < sizeof rest / sizeof *rest; i++) argv[count++] = rest[i];
   return argv;
 }
@@ -286,6 +291,8 @@ static void compile_sources(Arena *arena, const Units *units, const char *folder
   if (compilers[0].outcome == PROCESS_FAILED) check_clang(arena, build);
   for (int i = 0; i < units->count; i++) check_if_told(arena, units->list[i], folder, build, &compilers[i]);
   stop_on_failure(compilers, count, build->seconds);
+  for (int i = 0; i < units->count; i++) stack_sizes_hide(arena, object_in(arena, folder, units->list[i]->file));
+  if (with_runtime) stack_sizes_hide(arena, object_in(arena, folder, runtime_source));
 }
 
 /* ---- the stack ---- */
@@ -312,7 +319,7 @@ static void tell_stack_needs(Arena *arena, const Units *units, const char *folde
     const Unit *unit = units->list[i];
     const char *prefix = build->name ? build->name : "rnncc";
     list[i] = (StackUnit){
-        .object = {.path = arena_format(arena, "%s/%s", folder, object_of(arena, unit->file)),
+        .object = {.path = object_in(arena, folder, unit->file),
                    .vector_bytes = target_of(unit)->lanes * (int64_t)sizeof(float),
                    .hides_vectors = target_of(unit)->hides_vectors,
                    .pushed_arguments = most_arguments(unit->program)},
@@ -328,25 +335,18 @@ static void write_library(Arena *arena, const char *object, const char *name, co
   archive_write(arena, output, bytes, arena_format(arena, "%s_module_query", name));
 }
 
-static const char *runtime_object(Arena *arena, const char *folder) {
-  return arena_format(arena, "%s/%s", folder, object_of(arena, runtime_source));
-}
-
 /* Puts the one that was built with rnncc in the place of what compiling would make. */
 static bool take_built_runtime(Arena *arena, const Build *build, const char *text, const char *folder) {
-  BuiltRuntime built = built_runtime(arena, build, text);
-  if (!built.object.size) return false;
-  const char *object = runtime_object(arena, folder), *frames = file_with_suffix(arena, object, ".su");
-  file_write(arena, object, built.object.data, built.object.size);
-  file_write(arena, frames, built.frames.data, built.frames.size);
-  return true;
+  FileBytes built = built_runtime(arena, build, text);
+  if (built.size) file_write(arena, object_in(arena, folder, runtime_source), built.data, built.size);
+  return built.size > 0;
 }
 
 void build_module(const Units *units, const char *folder, const Build *build, const char *runtime, const char *output) {
   Arena *arena = units->list[0]->program->arena;
   bool built = !runtime && take_built_runtime(arena, build, units_runtime_text(units), folder);
   compile_sources(arena, units, folder, build, !runtime && !built);
-  tell_stack_needs(arena, units, folder, build, runtime ? runtime : runtime_object(arena, folder));
+  tell_stack_needs(arena, units, folder, build, runtime ? runtime : object_in(arena, folder, runtime_source));
   if (!runtime) runtime = object_of(arena, runtime_source);
   /* Within the folder and from there into place: lld takes a % anywhere in the path for a digit to make up. */
   const char *linked = build->name ? "module.o" : "module.so";
@@ -364,7 +364,7 @@ void build_module(const Units *units, const char *folder, const Build *build, co
 
 const char *build_runtime(Arena *arena, const Build *build, const char *text, const char *folder) {
   if (!take_built_runtime(arena, build, text, folder)) return compile_runtime(arena, build, text, folder);
-  return runtime_object(arena, folder);
+  return object_in(arena, folder, runtime_source);
 }
 
 const char *compile_runtime(Arena *arena, const Build *build, const char *text, const char *folder) {
@@ -372,5 +372,7 @@ const char *compile_runtime(Arena *arena, const Build *build, const char *text, 
   Process compiler = {.argv = compile_command(arena, build, runtime_source, NULL), .folder = folder};
   run(arena, &compiler, 1, build);
   stop_on_failure(&compiler, 1, build->seconds);
-  return runtime_object(arena, folder);
+  const char *object = object_in(arena, folder, runtime_source);
+  stack_sizes_hide(arena, object);
+  return object;
 }

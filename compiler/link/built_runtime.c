@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "link/stack_sizes.h"
 #include "machine/targets.h"
 #include "sha256.h"
 #include "support/clang_program.h"
@@ -13,9 +14,6 @@
 #include "template/libclang.h"
 
 enum { MAX_SOURCE = 1 << 22, MAX_OBJECT = 1 << 24, HEAD = 2 * SHA256_BYTES };
-
-/* What the second digest is of begins with it. */
-typedef uint64_t FramesBytes;
 
 /* Modules whose weights can be set have some functions more. */
 static const struct {
@@ -46,6 +44,7 @@ static void digest_inputs(Arena *arena, const Build *build, const char *text, ui
   add_text(&hash, RNNCC_CLANG_NAME);
   add_text(&hash, libclang_version(arena)); /* clang's own: packages of both come together */
   for (const char *const *argument = clang_args(arena, build, NULL); *argument; argument++) add_text(&hash, *argument);
+  add_text(&hash, stack_sizes_arg);
   add_text(&hash, text);
   add_sources(arena, &hash);
   sha256_end(&hash, digest);
@@ -63,23 +62,16 @@ static const char *path_of(Arena *arena, const char *file) {
   return access(path, R_OK) == 0 ? path : NULL;
 }
 
-static bool is_digest_of(const uint8_t *digest, const uint8_t *data, size_t size) {
+static bool is_digest_of(const uint8_t *digest, FileBytes bytes) {
   uint8_t found[SHA256_BYTES];
-  sha256(data, size, found);
+  sha256(bytes.data, bytes.size, found);
   return memcmp(found, digest, sizeof found) == 0;
 }
 
-static BuiltRuntime parts_of(const uint8_t *data, size_t size) {
-  FramesBytes frames;
-  memcpy(&frames, data, sizeof frames);
-  const uint8_t *object = data + sizeof frames + frames;
-  return (BuiltRuntime){.frames = {data + sizeof frames, frames}, .object = {object, size - sizeof frames - frames}};
-}
-
-BuiltRuntime built_runtime(Arena *arena, const Build *build, const char *text) {
+FileBytes built_runtime(Arena *arena, const Build *build, const char *text) {
   uint8_t digest[SHA256_BYTES];
   bool digested = false;
-  if (build->edge || build->name) return (BuiltRuntime){0};
+  if (build->edge || build->name) return (FileBytes){0};
   for (int kind = 0; kind < KINDS && !clang_given(); kind++) {
     const char *path = path_of(arena, kinds[kind].file);
     if (!path) continue;
@@ -87,10 +79,10 @@ BuiltRuntime built_runtime(Arena *arena, const Build *build, const char *text) {
     digested = true;
     FileBytes file = file_read(arena, path, MAX_OBJECT, LOCATION_FILE(path));
     if (file.size <= HEAD || memcmp(file.data, digest, SHA256_BYTES) != 0) continue;
-    if (is_digest_of(file.data + SHA256_BYTES, file.data + HEAD, file.size - HEAD))
-      return parts_of(file.data + HEAD, file.size - HEAD);
+    FileBytes object = {file.data + HEAD, file.size - HEAD};
+    if (is_digest_of(file.data + SHA256_BYTES, object)) return object;
   }
-  return (BuiltRuntime){0};
+  return (FileBytes){0};
 }
 
 /* ---- making it ---- */
@@ -100,18 +92,11 @@ static void make(Arena *arena, const char *text, const char *path) {
   const Build build = {.target = target_find("native"), .seconds = seconds};
   char *folder = temporary_directory(arena);
   const char *compiled = compile_runtime(arena, &build, text, folder);
-  const char *said = file_with_suffix(arena, compiled, ".su");
   uint8_t head[HEAD];
   digest_inputs(arena, &build, text, head);
-  FileBytes frames = file_read(arena, said, MAX_OBJECT, LOCATION_FILE(said));
   FileBytes object = file_read(arena, compiled, MAX_OBJECT, LOCATION_FILE(compiled));
-  FramesBytes bytes = frames.size;
-  FileBytes parts[] = {{head, sizeof head}, {(const uint8_t *)&bytes, sizeof bytes}, frames, object};
-  enum { PARTS = sizeof parts / sizeof *parts };
-  Sha256 hash = sha256_new();
-  for (int i = 1; i < PARTS; i++) sha256_add(&hash, parts[i].data, parts[i].size);
-  sha256_end(&hash, head + SHA256_BYTES);
-  file_write_parts(arena, path, parts, PARTS);
+  sha256(object.data, object.size, head + SHA256_BYTES);
+  file_write_parts(arena, path, (FileBytes[]){{head, sizeof head}, object}, 2);
   temporary_remove(folder);
 }
 

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "link/call_graph.h"
 
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "link/elf_file.h"
-#include "support/files.h"
+#include "link/stack_sizes.h"
 #include "support/list.h"
 #include "support/numbers.h"
 
@@ -38,53 +35,6 @@ static bool is_call(const Machine *machine, unsigned kind) {
   for (int i = 0; i < MAX_CALLS && machine->calls[i]; i++)
     if (machine->calls[i] == kind) return true;
   return false;
-}
-
-/* ---- what clang says of frames ---- */
-
-typedef struct Frame {
-  const char *name;
-  int64_t bytes;
-} Frame;
-
-typedef struct Frames {
-  int count, capacity;
-  Frame *list;
-  bool are_fixed; /* else some depend on what the function does */
-} Frames;
-
-static int by_name(const void *left, const void *right) {
-  return strcmp(((const Frame *)left)->name, ((const Frame *)right)->name);
-}
-
-/* Lines of "network.c:12:3:k3_rows", a tab, bytes, a tab, and "static" or how else it is found. */
-static Frames read_frames(Arena *arena, const char *object) {
-  enum { MOST = 1 << 28 };
-  const char *path = file_with_suffix(arena, object, ".su");
-  if (access(path, R_OK)) return (Frames){0};
-  FileBytes file = file_read(arena, path, MOST, LOCATION_FILE(path));
-  Frames frames = {.are_fixed = true};
-  char *text = arena_copy(arena, file.data, file.size + 1), *rest = NULL;
-  for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-    char *tab = strchr(line, '\t'), *kind = tab ? strchr(tab + 1, '\t') : NULL;
-    if (!kind) continue;
-    *tab = 0;
-    const char *colon = strrchr(line, ':');
-    *LIST_ADD(arena, frames.list, frames.count, frames.capacity) =
-        (Frame){colon ? colon + 1 : line, strtoll(tab + 1, NULL, 10)};
-    frames.are_fixed = frames.are_fixed && !strcmp(kind + 1, "static");
-  }
-  if (frames.count) qsort(frames.list, (size_t)frames.count, sizeof *frames.list, by_name);
-  return frames;
-}
-
-/* Of what clang does not compile, as the few lines of assembly by which fibers change places. */
-enum { ASSEMBLY_BYTES = 512 };
-
-static int64_t frame_of(const Frames *frames, const char *name) {
-  Frame key = {.name = name};
-  const Frame *found = frames->count ? bsearch(&key, frames->list, (size_t)frames->count, sizeof key, by_name) : NULL;
-  return found ? found->bytes : ASSEMBLY_BYTES;
 }
 
 /* ---- objects ---- */
@@ -127,8 +77,7 @@ static uint64_t section_flags(const Elf *elf, uint64_t index) {
 }
 
 static bool is_code(const Elf *elf, uint64_t section) {
-  uint64_t count = ELF_FIELD(elf, 0, Ehdr, e_shnum);
-  return section < count && section_flags(elf, section) & SHF_EXECINSTR;
+  return section < elf_section_count(elf) && section_flags(elf, section) & SHF_EXECINSTR;
 }
 
 /* Of registers whose size clang does not count: N of them are `addvl sp, sp, #-N` of SVE. */
@@ -153,7 +102,15 @@ static int64_t uncounted_bytes(const Machine *machine, const CompiledObject *com
   return WORD_BYTES + moved + WORD_BYTES * (int64_t)compiled->pushed_arguments;
 }
 
-static void add_function(Reader *reader, Object *object, const Frames *frames, uint64_t symbol) {
+/* Of what clang does not compile, as the few lines of assembly by which fibers change places: it is in .text, where
+ * clang puts no function. NO_FRAME: it has no fixed size. */
+static int64_t frame_of(const Elf *elf, const int64_t *frames, uint64_t section) {
+  enum { ASSEMBLY_BYTES = 512 };
+  bool is_assembly = !strcmp(elf_section_name(elf, elf_section(elf, section)), ".text");
+  return frames[section] == NO_FRAME && is_assembly ? ASSEMBLY_BYTES : frames[section];
+}
+
+static void add_function(Reader *reader, Object *object, uint64_t symbol, int64_t frame) {
   CallGraph *graph = reader->graph;
   const Elf *elf = &object->elf;
   uint64_t section = ELF_FIELD(elf, symbol, Sym, st_shndx), value = ELF_FIELD(elf, symbol, Sym, st_value);
@@ -168,40 +125,34 @@ static void add_function(Reader *reader, Object *object, const Frames *frames, u
                  .object = index,
                  .section = section,
                  .is_global = ELF64_ST_BIND(ELF_FIELD(elf, symbol, Sym, st_info)) != STB_LOCAL,
-                 .frame = frame_of(frames, name) + scalable + uncounted_bytes(object->machine, compiled)};
-}
-
-/* Where there is none, the linker will say so. */
-static Elf open_object(const char *path) {
-  Elf elf = elf_open(path);
-  if (!elf.bytes && access(path, F_OK) == 0)
-    fatal_at(LOCATION_FILE(path), EXIT_ENVIRONMENT, "an object of clang's cannot be read again");
-  return elf;
+                 .frame = frame + scalable + uncounted_bytes(object->machine, compiled)};
 }
 
 /* False: nothing can be said of it. */
 static bool read_functions(Reader *reader, Object *object, const char *path) {
   Arena *arena = reader->graph->arena;
   Elf *elf = &object->elf;
-  *elf = open_object(path);
+  *elf = elf_open_object(path);
   object->machine = elf->bytes ? machine_of(elf) : NULL;
   uint64_t table = object->machine ? elf_section_of_kind(elf, SHT_SYMTAB) : 0;
   if (!table) return false;
-  Frames frames = read_frames(arena, path);
-  uint64_t n_sections = ELF_FIELD(elf, 0, Ehdr, e_shnum);
+  uint64_t n_sections = elf_section_count(elf);
+  if (n_sections >= SHN_LORESERVE) return false; /* symbols do not say which is theirs */
+  const int64_t *frames = stack_sizes_read(arena, elf);
   object->first = ARENA_ARRAY(arena, int, n_sections);
   for (uint64_t i = 0; i < n_sections; i++) object->first[i] = -1;
   object->symbols = ELF_FIELD(elf, table, Shdr, sh_offset);
   object->n_symbols = ELF_FIELD(elf, table, Shdr, sh_size) / ELF_STRUCT_BYTES(elf, Sym);
   object->names = ELF_FIELD(elf, elf_section(elf, ELF_FIELD(elf, table, Shdr, sh_link)), Shdr, sh_offset);
   for (uint64_t i = 0; i < object->n_symbols; i++) {
-    uint64_t symbol = symbol_at(object, i);
-    bool is_function = ELF64_ST_TYPE(ELF_FIELD(elf, symbol, Sym, st_info)) == STT_FUNC;
-    if (is_function && is_code(elf, ELF_FIELD(elf, symbol, Sym, st_shndx)))
-      add_function(reader, object, &frames, symbol);
+    uint64_t symbol = symbol_at(object, i), section = ELF_FIELD(elf, symbol, Sym, st_shndx);
+    if (ELF64_ST_TYPE(ELF_FIELD(elf, symbol, Sym, st_info)) != STT_FUNC || !is_code(elf, section)) continue;
+    int64_t frame = frame_of(elf, frames, section);
+    if (frame == NO_FRAME) return false;
+    add_function(reader, object, symbol, frame);
   }
   object->end = reader->graph->n_functions;
-  return frames.are_fixed;
+  return true;
 }
 
 /* ---- libc ---- */
@@ -309,7 +260,7 @@ static void read_relocation(Reader *reader, Object *object, uint64_t at, uint64_
 /* Of code, and of tables with addresses, which are written when the module is loaded. */
 static void read_relocations(Reader *reader, Object *object) {
   const Elf *elf = &object->elf;
-  uint64_t count = ELF_FIELD(elf, 0, Ehdr, e_shnum);
+  uint64_t count = elf_section_count(elf);
   for (uint64_t i = 1; i < count; i++) {
     uint64_t header = elf_section(elf, i), kind = ELF_FIELD(elf, header, Shdr, sh_type);
     uint64_t section = ELF_FIELD(elf, header, Shdr, sh_info);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which function of a module calls which, and what each takes of the stack. clang says the latter (-fstack-usage).
+ * Which function of a module calls which, and what each takes of the stack. clang says the latter (stack_sizes.h).
  * Calls are read off the relocations of the objects: each function has a section of its own, so a call of another is
  * what the linker has to fill in. What the optimiser has inlined, cloned, or made a call of memset is there as it is.
  */
@@ -32,7 +32,7 @@ typedef struct CallGraph {
   Function *functions; /* an object's stand together */
 } CallGraph;
 
-/* An object that clang has compiled, and beside it what clang says of its functions (".su"). */
+/* An object that clang has compiled. */
 typedef struct CompiledObject {
   const char *path;
   int64_t vector_bytes; /* of the target; 0: it has no vectors on the stack */

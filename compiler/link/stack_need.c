@@ -8,10 +8,8 @@
  */
 #include "link/stack_need.h"
 
-#include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "link/elf_file.h"
 #include "rnncc.h"
@@ -160,11 +158,7 @@ static void write_needs(const StackUnit *unit, const int64_t *needs) {
   uint8_t bytes[N_NEEDS * 8];
   for (size_t i = 0; i < N_NEEDS * width; i++)
     bytes[i] = (uint8_t)((uint64_t)needs[i / width] >> 8 * (i % width)); /* little-endian, as all targets are */
-  int file = open(unit->object.path, O_WRONLY | O_CLOEXEC);
-  bool good =
-      file >= 0 && pwrite(file, bytes, N_NEEDS * width, (off_t)(end - N_NEEDS * width)) == (ssize_t)(N_NEEDS * width);
-  if (file >= 0) good = !close(file) && good;
-  if (!good) fatal_at(LOCATION_FILE(unit->object.path), EXIT_ENVIRONMENT, "cannot be written");
+  elf_write(unit->object.path, end - N_NEEDS * width, bytes, N_NEEDS * width);
 }
 
 void write_stack_needs(Arena *arena, const StackUnit *units, int count, const char *runtime) {

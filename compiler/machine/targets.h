@@ -22,7 +22,7 @@ typedef struct Target {
   int kept_registers;    /* of them, in convolutions: clang copies sums, and loads ahead */
   bool reads_ahead;      /* clang loads the elements of a tile ahead, though they have no registers */
   bool lane_operands;    /* a multiply-add takes a lane of a vector: no register for a broadcast */
-  bool hides_vectors;    /* clang's -fstack-usage counts no vectors in a frame */
+  bool hides_vectors;    /* clang counts no vectors in a frame */
   bool two_operands;     /* a result takes the place of an operand: products need a register */
   bool has_dot;          /* DOT_NATIVE of templates/simd/int8.h: one instruction multiplies bytes, adds four */
   bool has_tiles;        /* one multiplies two rows of bytes by two columns: vtile_dot of int8.h */

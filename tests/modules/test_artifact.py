@@ -69,6 +69,11 @@ def test_it_loads_with_glibc_2_17(target, rnncc, tmp_path):
 
 
 @by_model
+def test_what_clang_says_of_frames_is_not_in_it(model, compile):
+    assert "stack_sizes" not in output("readelf", "-SW", compile(model))
+
+
+@by_model
 def test_it_neither_prints_nor_exits(model, compile):
     wanted = {line.split()[-1].split("@")[0] for line in output("nm", "-D", "--undefined-only", compile(model)).splitlines()}
     banned = {"abort", "exit", "_exit", "_Exit", "quick_exit", "raise", "kill", "printf", "puts", "putchar", "write",

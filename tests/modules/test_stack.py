@@ -137,7 +137,7 @@ def test_sources_do_not_know(rnncc, tmp_path):
     """Another compiler makes other frames."""
     assert rnncc(small().write(tmp_path), "--emit=c", "-o", tmp_path / "c").returncode == 0
     assert "stack_bytes" not in (tmp_path / "c" / "network.c").read_text()
-    assert "stack-usage" not in (tmp_path / "c" / "Makefile").read_text()
+    assert "stack-size" not in (tmp_path / "c" / "Makefile").read_text()
 
 
 def test_calls_through_pointers_stand_in_functions_of_their_own():

@@ -67,27 +67,12 @@ static _Noreturn void become(const Call *call) {
   fatal_at(LOCATION_FILE(call->arguments[0]), EXIT_ENVIRONMENT, "cannot run it: %s", strerror(errno));
 }
 
-/* What clang says of the stack of an object's functions lies beside it; NULL: it is not asked. */
-static const char *frames_of(const Call *call, const char *object) {
-  for (int i = 0; i < call->count; i++)
-    if (!strcmp(call->arguments[i], "-fstack-usage")) return file_with_suffix(call->arena, object, ".su");
-  return NULL;
-}
-
-static void copy_with_frames(const Call *call, const char *from, const char *to) {
-  if (frames_of(call, to)) file_copy(call->arena, frames_of(call, from), frames_of(call, to));
-  file_copy(call->arena, from, to);
-}
-
 /* Others may be making the same file. */
 static void make(const Call *call, const char *file) {
   char *folder = temporary_directory(call->arena), *made = arena_format(call->arena, "%s/made.o", folder);
   Call whole = changed(call, 0, (const char *[]){"-o", made}, 2);
   fputs(run(&whole), stderr);
-  if (file_has_suffix(file, ".o"))
-    copy_with_frames(call, made, file);
-  else
-    file_copy(call->arena, made, file);
+  file_copy(call->arena, made, file);
   temporary_remove(folder);
 }
 
@@ -145,9 +130,7 @@ static const char *kept_file(const Call *call, const char *name, Sha256 *hash, c
 static void mark_used(const char *file) { utimensat(AT_FDCWD, file, NULL, 0); }
 
 static void make_unless_kept(const Call *call, const char *file) {
-  const char *frames = file_has_suffix(file, ".o") ? frames_of(call, file) : NULL;
-  if (access(file, R_OK) != 0 || (frames && access(frames, R_OK) != 0)) make(call, file);
-  if (frames) mark_used(frames);
+  if (access(file, R_OK) != 0) make(call, file);
   mark_used(file);
 }
 
@@ -212,7 +195,7 @@ static void compile_runtime(const Call *call) {
   add_included(call, &hash, is_runtime);
   const char *kept = kept_file(call, "runtime", &hash, ".o");
   make_unless_kept(&command, kept);
-  copy_with_frames(call, kept, "runtime.o");
+  file_copy(call->arena, kept, "runtime.o");
 }
 
 static const char *precompiled_intrinsics(const Call *command) {
@@ -249,7 +232,7 @@ static void compile_unit(const Call *call) {
   add_file(call, &hash, "weights.bin");
   const char *kept = kept_file(call, "network", &hash, ".o");
   make_unless_kept(&whole, kept);
-  copy_with_frames(call, kept, object);
+  file_copy(call->arena, kept, object);
 }
 
 /* ---- linking ---- */

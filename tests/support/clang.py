@@ -19,8 +19,7 @@ IDLE_PASSES = ("-enable-misched=false", "-disable-post-ra", "-disable-cgp", "-di
                "-disable-early-taildup", "-disable-tail-duplicate", "-disable-early-ifcvt", "-disable-x86-domain-reassignment",
                "-optimize-regalloc=false", "-disable-lsr", "-disable-machine-sink", "-disable-postra-machine-sink", "-disable-mergeicmps",
                "-disable-constant-hoisting", "-disable-partial-libcall-inlining", "-enable-shrink-wrap=false",
-               "-x86-cmov-converter=false", "-fixup-byte-word-insts=0", "-disable-x86-lea-opt",
-               "-experimental-debug-variable-locations=false")  # -fstack-usage tracks source lines, and this pass follows variables
+               "-x86-cmov-converter=false", "-fixup-byte-word-insts=0", "-disable-x86-lea-opt")
 WITHOUT_PASSES = " ".join(["-O1 -Xclang -disable-llvm-passes -mllvm -fast-isel", *(f"-mllvm {option}" for option in IDLE_PASSES)])
 
 
