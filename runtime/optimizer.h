@@ -8,11 +8,11 @@
 
 #include <stdint.h>
 
-/* What a step takes for all elements. */
+/* What a step takes for a part's elements. */
 typedef struct Update {
   rnncc_optimizer by;
   float scale;            /* of gradients: the caller's, and to clip their norm */
-  float first_rate;       /* Adam: learning rate / (1 - beta1^t) */
+  float first_rate;       /* Adam: learning rate / (1 - beta1^t), of the part's step t */
   float second_root;      /* Adam: sqrt(1 - beta2^t) */
   const float *before;    /* all weights */
   float *weights;         /* what becomes of them, apart */

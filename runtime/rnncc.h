@@ -4,7 +4,8 @@
  *
  * A module is a shared object with one exported symbol, rnncc_module_query. It returns a table of functions, or NULL
  * and a reason. Nothing here allocates behind the caller's back except model_create, pool_create, context_create
- * (without caller memory) and weights_set; nothing prints, exits or raises a signal.
+ * (without caller memory), weights_set and, while runs read older weights, what changes trained weights; nothing
+ * prints, exits or raises a signal.
  *
  * A model is immutable, but for weights_set() and training, and may be shared between threads. A context is one stream
  * of runs with its states and working memory; one thread at a time may use it, and it may go from thread to thread.
@@ -14,8 +15,9 @@
  *                 its caller's thread alone, or waits, as options.waits says. Results are the same, bit for bit.
  *   real time     run() allocates nothing and takes no lock that another run holds while it computes; on a model of one
  *                 thread it makes no system call. Of options.waits the caller waits for other runs.
- *   numbers       denormals are taken and written as zero, rounding is to nearest, no exception traps: on the threads
- *                 of a run while it lasts. The caller's mode is as it was when run() returns.
+ *   numbers       denormals are taken and written as zero (not on RISC-V, which always has them), rounding is to
+ *                 nearest, no exception traps: on the threads of a run while it lasts. The caller's mode is as it was
+ *                 when run() returns.
  *   stack         64 KiB of the caller's stack are room for a call; info says what this module needs. Workers have
  *                 1 MiB each, or more if it needs more; those of a shared pool what the module needs that made it.
  *   unloading     dlclose() after all models and contexts are destroyed, and pools that the module made: then nothing
@@ -23,7 +25,9 @@
  *                 them, and the process crashes.
  *   fork          in the child there are no workers: runs are their callers' alone, wait for nobody, and give the same
  *                 results; contexts, models and pools may be destroyed. Of a context that another thread of the parent
- *                 was using, only destroying is left.
+ *                 was using, only destroying is left. If that thread was in a step(), optimizer_reset() or
+ *                 checkpoint_set(), the model's weights are whole, but what optimisers keep may be of half a call:
+ *                 optimizer_reset() or checkpoint_set() comes first in the child.
  *   signals       workers block all but those that their own instructions raise, and the profiler's. A handler may
  *                 interrupt run(), but must neither jump out of it nor use the same context.
  *   cancellation  run() has no cancellation point: a thread that is cancelled ends after it. Where asynchronous
@@ -294,11 +298,13 @@ typedef struct rnncc_trace {
  *               weights of its own, and takes turns with its like. A run() or backward() that has begun ends with the
  *               weights that it began with; each that begins after such a call has returned has the new ones, all of
  *               them. A backward() on other weights than its run's is refused. All results are the same, bit for bit,
- *               for any number of threads.
+ *               for any number of threads. With options.waits step() and gradient_norm() wait, as a run does, while
+ *               runs have the workers, and the others of these calls may wait for that step().
  *   inputs      must stay as they are from run() to the end of backward().
  *   memory      model_create allocates the weights twice, and what the optimisers keep, twice as much again. The rest
- *               allocates nothing, but for weights beside those of more than one run: as many times as there are
- *               contexts at most.
+ *               allocates nothing, but for what changes weights while runs read older ones than the newest: weights
+ *               once more, as many times as there are contexts at most, which are used again. RNNCC_ERROR_MEMORY then
+ *               leaves all as it was.
  */
 typedef struct rnncc_training_info {
   uint32_t struct_size;
@@ -334,7 +340,8 @@ typedef struct rnncc_optimizer {
   float weight_decay;
   float max_norm;   /* > 0: gradients whose norm, over all weights, is larger are scaled to it first */
   int32_t nesterov; /* not 0: of SGD, Nesterov's momentum */
-  /* The gradients are multiplied by it before all else: 1 / n is for the mean of n that were kept. 0: by 1 */
+  /* The gradients are multiplied by it before all else: 1 / n is for the mean of n that were kept. 0: by 1. A module
+   * that has no gradients_keep ignores it: check RNNCC_HAS(training, gradients_keep). */
   float gradient_scale;
 } rnncc_optimizer;
 
@@ -383,17 +390,18 @@ typedef struct rnncc_training {
   rnncc_status (*gradients_keep)(rnncc_context *, int32_t keep);
 
   /* From the next step on each step's learning rate and weight decay are, for this weight, multiplied by these, which
-   * are 1 at first. A rate of 0 freezes it: nothing of it changes, and its gradient is no part of any norm, nor looked
-   * at. */
+   * are 1 at first. A rate of 0 freezes it: nothing of it changes, neither its means nor the count of steps that Adam
+   * corrects these by, and its gradient is no part of any norm, nor looked at. */
   rnncc_status (*weight_factors)(rnncc_model *, const char *name, float learning_rate, float weight_decay);
 
   /*
    * All that training goes on from, but gradients: weights and statistics, what the optimisers keep and how many steps
-   * they have made, and the context's states, with what Dropout draws next. A training that takes it up has the same
-   * bits as one that was never stopped. It is for modules of the same network, whatever they were compiled for;
-   * checkpoint_set() refuses what is of another, cut short or damaged, or has numbers that are not finite, and changes
-   * nothing then. `bytes` must be exact, and stay the same for a module. Optimisers' numbers, such as learning rates
-   * and weight_factors(), are the caller's.
+   * each weight has had, and the context's states, with what Dropout draws next. A training that takes it up has the
+   * same bits as one that was never stopped. It is for modules of the same network, whatever they were compiled for;
+   * checkpoint_set() refuses what is of another, cut short or damaged, or has weights or means that are not finite, and
+   * changes nothing then. checkpoint_get() refuses such numbers, too: RNNCC_ERROR_VALUE, and `data` is no checkpoint.
+   * States are taken as they are. `bytes` must be exact, and stay the same for a module. Optimisers' numbers, such as
+   * learning rates and weight_factors(), are the caller's.
    */
   size_t (*checkpoint_bytes)(const rnncc_context *);
   rnncc_status (*checkpoint_get)(rnncc_context *, void *data, size_t bytes);

@@ -28,7 +28,7 @@ static bool add_version(struct Trained *trained) {
   return true;
 }
 
-/* With one to spare: while no more than one version is read, changing weights allocates nothing. */
+/* With one to spare: while runs read the current version alone, changing weights allocates nothing. */
 static bool take_memory(struct Trained *trained, const ModuleTraining *training) {
   trained->guard = fork_guard_create();
   trained->first = calloc(1, 2 * trained->bytes);
@@ -36,7 +36,8 @@ static bool take_memory(struct Trained *trained, const ModuleTraining *training)
   trained->sums = calloc((size_t)trained->pieces + 1, sizeof *trained->sums);
   trained->numbers = calloc((size_t)n_weights(training) + 1, sizeof *trained->numbers);
   trained->factors = calloc(2 * (size_t)training->info.n_parameters + 1, sizeof *trained->factors);
-  return trained->guard && trained->first && trained->sums && trained->numbers && trained->factors &&
+  trained->steps = calloc((size_t)training->info.n_parameters + 1, sizeof *trained->steps);
+  return trained->guard && trained->first && trained->sums && trained->numbers && trained->factors && trained->steps &&
          add_version(trained) && add_version(trained);
 }
 
@@ -71,8 +72,16 @@ void trained_destroy(struct Trained *trained) {
   free(trained->sums);
   free((void *)trained->numbers);
   free(trained->factors);
+  free(trained->steps);
   fork_guard_destroy(trained->guard);
   free(trained);
+}
+
+void compare_weights(struct Trained *trained, const ModuleTraining *training) {
+  const float *factors = trained->factors;
+  trained->differ = false;
+  for (int i = 0; i < training->info.n_parameters; i++)
+    trained->differ |= factors[2 * i] != 1 || factors[2 * i + 1] != 1 || trained->steps[i] != trained->steps[0];
 }
 
 /* ---- versions ---- */

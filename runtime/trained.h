@@ -7,12 +7,14 @@
  * What a run reads is a version of the weights: a row that stays as it is while it is current, and while a run reads
  * it. Whoever changes weights writes another row and publishes that: a run that has begun ends on its own.
  *
- * current: the newest version, which new runs take. Stored by a writer, under the lock (seq_cst).
+ * current: the newest version, which new runs take. Stored by a writer, under the lock (seq_cst). Who has the lock
+ * reads it relaxed: what was stored last was stored under the lock. A run reads it first by acquire, which pairs with
+ * that store, so that it finds the version whole; that it is still the newest is for the second look to say.
  *
- * readers: of each version, how many runs read it. A run counts itself (seq_cst), then looks whether `current` is still
- * that version, and if not it takes itself out and begins anew. So if a writer, which stores `current` before it looks
- * at the old version's readers, does not find the run there, it will not read that version any more. Taken out by the
- * run (release), which pairs with the writer's load: what the run has read is read.
+ * readers: of each version, how many runs read it. A run counts itself (seq_cst), then looks (seq_cst) whether
+ * `current` is still that version, and if not it takes itself out and begins anew. So if a writer, which stores
+ * `current` before it looks at the old version's readers, does not find the run there, it will not read that version
+ * any more. Taken out by the run (release), which pairs with the writer's load: what the run has read is read.
  *
  * All else belongs to who has the lock. A run never takes it. In the child of a fork it is free; what threads of the
  * parent were reading stays so for ever, and is not written any more.
@@ -44,9 +46,9 @@ struct Trained {
   float *first, *second;    /* momentum, or Adam's means */
   double *sums;             /* [pieces] */
   float *factors;           /* [2 * n_parameters]: of the learning rate and the weight decay, of each weight */
-  bool differ;              /* any of them is not 1 */
+  int64_t *steps;           /* [n_parameters]: that have made first and second of each weight what they are */
+  bool differ;              /* any factor is not 1, or weights have different counts of steps */
   const void **numbers;     /* [n_weights()]: of the weights that are being set; NULL: the weight stays */
-  int64_t steps;            /* that have made first and second what they are */
   int32_t rule;             /* an rnncc_rule: whose these are; NO_RULE: both are 0 */
 };
 
@@ -61,6 +63,8 @@ static inline const TrainedVersion *newest_weights(struct Trained *trained) {
  * until it is published. */
 RUNTIME_LOCAL TrainedVersion *spare_weights(struct Trained *trained);
 RUNTIME_LOCAL void publish_trained(struct Trained *trained, TrainedVersion *version);
+/* needs: the lock. Sets `differ`, after factors or counts of steps have changed. */
+RUNTIME_LOCAL void compare_weights(struct Trained *trained, const ModuleTraining *training);
 
 /* Trained weights, then statistics. */
 static inline int n_weights(const ModuleTraining *training) {

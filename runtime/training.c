@@ -25,19 +25,19 @@ static int64_t piece_end(const struct Trained *trained, int64_t piece) {
   return end < trained->floats ? end : trained->floats;
 }
 
-/* Neighbours that have the same factors. */
+/* Neighbours that have the same factors and count of steps. */
 typedef struct Part {
-  int64_t begin, end;
+  int64_t begin, end, steps;
   const float *factors; /* NULL: all are 1 */
 } Part;
 
 static bool is_frozen(const Part *part) { return part->factors && part->factors[0] == 0; }
 
-/* What begins there and ends before `end`: of one weight, where the factors of any are not 1. */
+/* What begins there and ends before `end`: of one weight, where weights differ in these. */
 static Part part_from(const rnncc_context *context, int64_t begin, int64_t end) {
   const struct Trained *trained = context->model->trained;
   const ModuleTraining *training = &context->model->module->training;
-  if (!trained->differ) return (Part){begin, end, NULL};
+  if (!trained->differ) return (Part){begin, end, trained->steps[0], NULL};
   int i = 0;
   int64_t next = end;
   for (; i + 1 < training->info.n_parameters; i++) {
@@ -45,7 +45,7 @@ static Part part_from(const rnncc_context *context, int64_t begin, int64_t end) 
     if (next > begin) break;
     next = end;
   }
-  return (Part){begin, next < end ? next : end, &trained->factors[2 * i]};
+  return (Part){begin, next < end ? next : end, trained->steps[i], &trained->factors[2 * i]};
 }
 
 static void sum_squares(void *arg, Team *team) {
@@ -64,20 +64,35 @@ static void sum_squares(void *arg, Team *team) {
   }
 }
 
+/* By squaring: a module has no libm. */
+static double power(double x, int64_t n) {
+  double result = 1;
+  for (; n; n >>= 1, x *= x)
+    if (n & 1) result *= x;
+  return result;
+}
+
+/* Of Adam's step t. */
+static void set_rates(Update *update, int64_t t) {
+  update->first_rate = (float)(update->by.learning_rate / (1 - power(update->by.beta1, t)));
+  update->second_root = (float)__builtin_sqrt(1 - power(update->by.beta2, t));
+}
+
 static void update_part(const Update *all, const Part *part) {
   Update update = *all;
   if (part->factors) {
     update.by.learning_rate *= part->factors[0];
-    update.first_rate *= part->factors[0];
     update.by.weight_decay *= part->factors[1];
   }
-  if (is_frozen(part))
+  if (is_frozen(part)) {
     memcpy(update.weights + part->begin, update.before + part->begin,
            (size_t)(part->end - part->begin) * sizeof *update.weights);
-  else if (update.by.rule == RNNCC_SGD)
+  } else if (update.by.rule == RNNCC_SGD) {
     sgd_update(&update, part->begin, part->end);
-  else
+  } else {
+    set_rates(&update, part->steps);
     adam_update(&update, part->begin, part->end);
+  }
 }
 
 static void update_weights(void *arg, Team *team) {
@@ -267,20 +282,18 @@ static bool read_optimizer(const rnncc_optimizer *given, rnncc_optimizer *own) {
   return is_below(own->beta1, 1) && is_below(own->beta2, 1) && is_below(own->epsilon, __builtin_inff());
 }
 
-/* By squaring: a module has no libm. */
-static double power(double x, int64_t n) {
-  double result = 1;
-  for (; n; n >>= 1, x *= x)
-    if (n & 1) result *= x;
-  return result;
-}
-
 static float clip_scale(double norm, float most) {
   double scale = most > 0 ? (double)most / (norm + 1e-6) : 1;
   return scale < 1 ? (float)scale : 1;
 }
 
 static const char *rule_name(int32_t rule) { return rule == RNNCC_SGD ? "sgd" : rule == RNNCC_ADAM ? "adam" : "adamw"; }
+
+/* Weights that are frozen keep their means, and the count of steps that these are of. */
+static void count_step(struct Trained *trained, const ModuleTraining *training) {
+  for (int i = 0; i < training->info.n_parameters; i++) trained->steps[i] += trained->factors[2 * i] != 0;
+  compare_weights(trained, training);
+}
 
 /* Does the rule go on from what steps before have left? */
 static bool has_means(const rnncc_optimizer *by) { return by->rule != RNNCC_SGD || by->momentum != 0; }
@@ -298,13 +311,9 @@ static rnncc_status step_by(rnncc_context *context, double squares, Update *upda
   if (!next) return context_fail(context, RNNCC_ERROR_MEMORY, "step: out of memory for weights beside those of runs");
   if (has_means(by)) {
     trained->rule = (int32_t)by->rule;
-    trained->steps++;
+    count_step(trained, &context->model->module->training);
   }
   update->scale = by->gradient_scale * clip_scale(__builtin_sqrt(squares) * by->gradient_scale, by->max_norm);
-  if (by->rule != RNNCC_SGD) {
-    update->first_rate = (float)(by->learning_rate / (1 - power(by->beta1, trained->steps)));
-    update->second_root = (float)__builtin_sqrt(1 - power(by->beta2, trained->steps));
-  }
   update->before = newest_weights(trained)->weights;
   update->weights = next->weights;
   update->gradients = gradients_of(context);
@@ -345,18 +354,19 @@ rnncc_status training_weight_factors(rnncc_model *model, const char *name, float
   trained_lock(trained);
   trained->factors[2 * index] = learning_rate;
   trained->factors[2 * index + 1] = weight_decay;
-  trained->differ = false;
-  for (int i = 0; i < 2 * training->info.n_parameters; i++) trained->differ |= trained->factors[i] != 1;
+  compare_weights(trained, training);
   trained_unlock(trained);
   return RNNCC_OK;
 }
 
 rnncc_status training_optimizer_reset(rnncc_model *model) {
   if (!model) return RNNCC_ERROR_ARGUMENT;
+  const ModuleTraining *training = &model->module->training;
   trained_lock(model->trained);
   memset(model->trained->first, 0, model->trained->bytes);
   memset(model->trained->second, 0, model->trained->bytes);
-  model->trained->steps = 0;
+  for (int i = 0; i < training->info.n_parameters; i++) model->trained->steps[i] = 0;
+  compare_weights(model->trained, training);
   model->trained->rule = NO_RULE;
   trained_unlock(model->trained);
   return RNNCC_OK;

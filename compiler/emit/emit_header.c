@@ -149,8 +149,8 @@ int64_t context_bytes(const Program *program) {
 
 /* As training_checkpoint_bytes() of runtime/checkpoint.c counts them: statistics have no means. */
 static int64_t checkpoint_bytes(const Graph *graph) {
-  enum { HEAD_BYTES = 48, ROWS = 3 };
-  int64_t bytes = HEAD_BYTES;
+  enum { HEAD_BYTES = 40, COUNT_BYTES = 8, ROWS = 3 };
+  int64_t bytes = HEAD_BYTES + COUNT_BYTES * (graph->n_parameters - graph->n_statistics);
   for (int i = 0; i < graph->n_parameters; i++)
     bytes += value_max_bytes(graph->inputs[graph_first_parameter(graph) + i]) *
              (i < graph->n_parameters - graph->n_statistics ? ROWS : 1);

@@ -2,6 +2,7 @@
 """A training that goes on from a checkpoint has the bits of one that was never stopped; what is no checkpoint of the network
 is refused, and changes nothing."""
 import re
+import struct
 import subprocess
 
 import numpy
@@ -13,6 +14,7 @@ from support.module import rnncc as package
 
 RULES = {"sgd": {"momentum": 0.9, "nesterov": True}, "adam": {"weight_decay": 0.01}, "adamw": {"weight_decay": 0.01}}
 STEPS = 6
+HEAD, SUM, SUMMED = 40, 24, 32  # bytes, as runtime/checkpoint.c has them; the sum is of what is from SUMMED on
 
 
 def network(classes=4):
@@ -161,7 +163,7 @@ def kept(module):
 
 def test_what_is_no_checkpoint_is_refused(kept):
     trainer, data = kept
-    for short in (b"", data[:47], data[:8]):
+    for short in (b"", data[:HEAD - 1], data[:8]):
         refused(trainer, short, package.SizeError, f"expected {len(data)} bytes, found {len(short)}")
     for other in (data[:-1], data[:100], data + b"."):
         refused(trainer, other, package.SizeError, f"expected {len(data)} bytes, found {len(other)}")
@@ -172,10 +174,22 @@ def test_what_is_no_checkpoint_is_refused(kept):
 
 def test_a_flipped_bit_is_found_wherever_it_is(kept):
     trainer, data = kept
-    for at in [*range(48), *range(48, len(data), len(data) // 50), len(data) - 1]:
+    for at in [*range(HEAD), *range(HEAD, len(data), len(data) // 50), len(data) - 1]:
         bad = bytearray(data)
         bad[at] ^= 1 << at % 8
         refused(trainer, bad, (package.ArgumentError, package.DataError), "checkpoint_set: ")
+
+
+def test_two_flipped_bits_are_found_where_they_are_alike(kept):
+    """The first of each byte, in the sum's words of eight bytes: the highest of all have their own way to cancel."""
+    trainer, data = kept
+    begin = HEAD + 8 * len(trainer.names)
+    for byte in range(8):
+        for apart in (8, 16, 800):
+            bad = bytearray(data)
+            bad[begin + byte] ^= 0x80
+            bad[begin + byte + apart] ^= 0x80
+            refused(trainer, bad, package.DataError, "checkpoint_set: ")
 
 
 def test_another_networks_is_refused(compile, tmp_path, module):
@@ -188,14 +202,49 @@ def test_fewer_weights_that_are_trained_are_another_network(compile, path, modul
     refused(trainer_of(module), other, package.ArgumentError, "of a network whose weights")
 
 
+def with_its_sum(data):
+    """The same bytes, whose sum is right again."""
+    found, bits = 0xcbf29ce484222325, (1 << 64) - 1
+    for (word,) in struct.iter_unpack("<Q", data[SUMMED:] + bytes(-len(data) % 8)):
+        found = (found ^ word) * 0x100000001b3 & bits
+        found ^= found >> 32
+    return data[:SUM] + struct.pack("<Q", found) + data[SUMMED:]
+
+
 @pytest.mark.every_case
 @pytest.mark.parametrize("number", [numpy.nan, numpy.inf])
-def test_numbers_that_are_not_finite_are_named(module, number):
-    trainer, other = trainer_of(module), trainer_of(module)
+def test_weights_that_are_not_finite_are_named(kept, number):
+    """By whoever would make the checkpoint, and by whoever takes it."""
+    trainer, data = kept
+    assert with_its_sum(data) == data
+    first, begin = next(iter(trainer.weights())), HEAD + 8 * len(trainer.names)
+    refused(trainer, with_its_sum(data[:begin] + struct.pack("<f", number) + data[begin + 4:]), package.DataError,
+            f"checkpoint_set: the weight of '{first}' has a number that is not finite")
     weight = trainer.weights()["out"]
-    weight[1, 2] = number
+    trainer.set_weights({"out": numpy.where(numpy.arange(weight.size).reshape(weight.shape) == 5, number, weight)})
+    with pytest.raises(package.DataError, match="checkpoint_get: the weight of 'out' has a number that is not finite"):
+        trainer.checkpoint()
     trainer.set_weights({"out": weight})
-    refused(other, trainer.checkpoint(), package.DataError, "the weight of 'out' has a number that is not finite")
+    assert trainer.checkpoint() == data
+
+
+def test_means_that_are_not_finite_make_no_checkpoint(module):
+    """The gradients are finite, and their squares are not, in f32."""
+    trainer = trainer_of(module)
+    train(trainer, range(1), gradient_scale=1.0)
+    trainer(*batch(1))
+    trainer.backward()
+    trainer.step("adam", 0.01, gradient_scale=1e30)
+    with pytest.raises(package.DataError, match="checkpoint_get: the mean of squares of '.*' has a number that is not finite"):
+        trainer.checkpoint()
+    trainer.reset_optimizer()
+    trainer_of(module).restore(trainer.checkpoint())
+
+
+def test_a_count_of_steps_that_makes_no_sense_is_refused(kept):
+    trainer, data = kept
+    for count in (-1, 1 << 62):
+        refused(trainer, with_its_sum(data[:HEAD] + struct.pack("<q", count) + data[HEAD + 8:]), package.DataError, "damaged")
 
 
 def test_what_one_rule_keeps_is_for_no_other(module):

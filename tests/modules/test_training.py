@@ -177,6 +177,29 @@ def test_factors_that_are_one_change_no_bit_and_frozen_weights_count_for_nothing
             other.factors("*", weight_decay=bad)
 
 
+@pytest.mark.every_case
+@pytest.mark.parametrize("rule", ["adam", "adamw"])
+def test_a_weight_that_was_frozen_goes_on_with_its_own_count_of_steps(compile, path, rule):
+    """As PyTorch's parameters, and from a checkpoint, too, which has no factors."""
+    trainer, later = (package.load(compile(path, "--train"), threads=threads, share_all=True).trainer() for threads in (1, 3))
+    rules = {weight: RULES[rule][0]() for weight in trainer.names}
+    for seed in range(9):
+        if seed in (2, 6):
+            trainer.factors("inner.*", learning_rate=int(seed == 6))
+        if seed == 7:
+            later.restore(trainer.checkpoint())
+            trainer = later
+        backward(trainer, seed)
+        expected = {name: array.astype(float) for name, array in trainer.weights().items()}
+        for weight, gradient in trainer.gradients().items():
+            if not 2 <= seed < 6 or weight[:5] != "inner":
+                expected[weight] = rules[weight].step(expected[weight], gradient.astype(float))
+        trainer.step(rule, 0.1, **RULES[rule][2])
+        for weight, array in trainer.weights().items():
+            assert numpy.abs(array - expected[weight]).max() < 2.0**-17
+    assert (rules["inner.bias"].t, rules["wide.weight"].t) == (5, 9)
+
+
 def test_gradients_are_clipped_by_the_norm_of_all(trainer):
     before = trainer.weights()
     backward(trainer)

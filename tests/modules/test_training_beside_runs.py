@@ -2,6 +2,7 @@
 """Trained weights change while contexts run: a run, and its way back, ends with the weights that it began with."""
 import ctypes
 import os
+import resource
 import signal
 import subprocess
 import threading
@@ -190,6 +191,58 @@ def test_memory_stays_over_many_changes(compile, tmp_path):
     for n in range(60):
         change(n)
     assert resident() - before < 512 * 512 * 4
+
+
+class NoMemory:
+    """While it lasts there is none of so many bytes at once."""
+
+    def __init__(self, size):
+        self.size, self.taken, self.libc = size, [], ctypes.CDLL(None)
+        self.libc.malloc.restype, self.libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+        self.libc.free.argtypes = [ctypes.c_void_p]
+
+    def __enter__(self):
+        self.before = resource.getrlimit(resource.RLIMIT_AS)
+        now = int(open("/proc/self/statm").read().split()[0]) * os.sysconf("SC_PAGESIZE")
+        resource.setrlimit(resource.RLIMIT_AS, (now + self.size // 2, self.before[1]))
+        while (memory := self.libc.malloc(self.size)):
+            self.taken.append(memory)
+
+    def __exit__(self, *_):
+        resource.setrlimit(resource.RLIMIT_AS, self.before)
+        for memory in self.taken:
+            self.libc.free(memory)
+
+
+def test_without_memory_for_weights_beside_those_of_a_run_nothing_changes(compile, tmp_path):
+    """The run reads weights of before; those of now stay, too."""
+    interrupted, found = Interrupted(compile(layers(1024).write(tmp_path), "--train")), []
+    first, second = interrupted.first, interrupted.second
+
+    def change():
+        checkpoint = second.checkpoint()
+        for _ in range(2):
+            second(*batch(1))
+            second.backward()
+            if not found:
+                found.append("a spare one was there")
+                second.step("sgd", 0.25)
+        now = second.weights()
+        for call in (lambda: second.step("sgd", 0.25), lambda: second.restore(checkpoint)):
+            with NoMemory(1024 * 1024 * 4):
+                try:
+                    call()
+                except package.Error as error:
+                    found.append(str(error))
+        found.append(same(second.weights(), now))
+        second.step("sgd", 0.25)
+        found.append(same(second.weights(), now))
+
+    interrupted.between = change
+    first(*batch())
+    interrupted.close()
+    assert found == ["a spare one was there", "step: out of memory for weights beside those of runs",
+                     "checkpoint_set: out of memory", True, False]
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The versions of runtime/trained.h: runs read a row of weights, and writers make another one current. Every interleaving
- * of the steps that are atomic in the code is searched; all accesses to `current` and `readers` but one are sequentially
- * consistent there, as all are here, and that one, which takes a run out, is a release that the writer's look acquires.
+ * of the steps that are atomic in the code is searched. All accesses to `current` and `readers` are sequentially
+ * consistent here, and there but for three, which suffice. Taking a run out is a release, which the writer's look
+ * acquires. A run's first look at `current` is an acquire: whatever it finds, the second look, after counting, decides.
+ * Writers look at `current` relaxed: it is stored under the lock that they have.
  *
  * No run finds its row half written or changed, there is always a row to write, and the last of the writers' numbers is
  * current in the end. With a mistake of those below, one of these fails.
