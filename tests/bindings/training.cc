@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A network is trained from C++: y = w x + b learns 3 x - 1. The module has x [8], t [8], weights w [1] and b [1].
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <vector>
 
@@ -52,6 +54,27 @@ static void train_from_outside(const char *path, rnncc::trainer &inner) {
   trainer.gradient("b", &b, 1);
   EXPECT(std::fabs(w - due) < 1e-5f && std::fabs(b - sum) < 1e-5f);
   EXPECT(status_of([&] { inner.backward_from(gradients, results); }) == RNNCC_ERROR_ARGUMENT); // its loss is an output
+}
+
+// The table of a module of an older rnncc ends before gradients_keep, and its step() knows no gradient_scale.
+static rnncc_api older_api;
+static rnncc_training older_training;
+
+static void older_module(const char *path) {
+  rnncc::library loaded(path);
+  older_api = loaded.api(), older_training = *older_api.training;
+  older_training.struct_size = offsetof(rnncc_training, gradients_keep);
+  older_api.training = &older_training;
+  rnncc::model model{rnncc::library([](std::uint32_t, const char **) -> const rnncc_api * { return &older_api; })};
+  rnncc::trainer trainer(model);
+  const float x[8] = {1}, t[8] = {2};
+  loss_of(trainer, x, t);
+  trainer.backward();
+  rnncc_optimizer by = rnncc::optimizer(RNNCC_SGD, 0.1f);
+  by.gradient_scale = 0.5f;
+  EXPECT(status_of([&] { trainer.step(by); }) == RNNCC_ERROR_UNSUPPORTED);
+  by.gradient_scale = 1;
+  EXPECT(status_of([&] { trainer.step(by); }) == RNNCC_OK);
 }
 
 int main(int, char **argv) {
@@ -141,6 +164,7 @@ int main(int, char **argv) {
   rnncc::model plain{rnncc::library(argv[2])};
   EXPECT(status_of([&] { rnncc::trainer none(plain); }) == RNNCC_ERROR_UNSUPPORTED);
   train_from_outside(argv[3], trainer);
+  older_module(argv[1]);
   if (!failures) std::printf("ok\n");
   return failures != 0;
 }

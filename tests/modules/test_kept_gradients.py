@@ -5,6 +5,7 @@ import pytest
 
 from support.model_builder import Model
 from support.module import rnncc as package
+from rnncc import abi
 
 FEATURES, HIDDEN, CLASSES = 12, 400, 3
 
@@ -136,3 +137,33 @@ def test_a_scale_that_makes_no_sense_is_refused(module, scale):
     part(trainer, 0)
     with pytest.raises(package.ArgumentError, match="expected a rule that is known"):
         trainer.step("sgd", 0.1, gradient_scale=scale)
+
+
+# ---- modules of an older rnncc, whose tables end earlier ----
+
+def made_older(trainer, first_missing):
+    table = abi.Training.from_buffer_copy(trainer._training)
+    table.struct_size = getattr(abi.Training, first_missing).offset
+    trainer._training = table
+    return trainer
+
+
+def test_an_older_module_that_knows_no_scale_is_given_none(module):
+    """It would ignore it without a word."""
+    trainer = made_older(trainer_of(module), "gradients_keep")
+    part(trainer, 0)
+    before = trainer.weights()
+    with pytest.raises(package.UnsupportedError, match="an older rnncc, which had no gradients_keep"):
+        trainer.step("sgd", 0.1, gradient_scale=0.25)
+    assert same(trainer.weights(), before)
+    trainer.step("sgd", 0.1)
+    assert not same(trainer.weights(), before)
+
+
+def test_weights_of_an_older_module_are_set_one_by_one(module):
+    trainer = made_older(trainer_of(module), "weights_update")
+    new = {name: array + 1 for name, array in trainer.weights().items()}
+    trainer.set_weights(new)
+    assert same(trainer.weights(), new)
+    with pytest.raises(package.ArgumentError, match="no weight none is trained"):
+        trainer.set_weights({"none": numpy.zeros(1, numpy.float32)})

@@ -406,7 +406,11 @@ public:
   template <class Given, class Found> void backward_from(const Given &given, Found &found) {
     backward_from(std::data(given), std::size(given), std::data(found), std::size(found));
   }
-  void step(const rnncc_optimizer &by) { check(training_->step(get(), &by)); }
+  void step(const rnncc_optimizer &by) {
+    if (by.gradient_scale != 0 && by.gradient_scale != 1) // it came with gradients_keep
+      need(RNNCC_HAS(training_, gradients_keep), "gradient_scale");
+    check(training_->step(get(), &by));
+  }
   void reset_optimizer() noexcept { training_->optimizer_reset(of().get()); }
 
   // Of all gradients together, before a step scales them.

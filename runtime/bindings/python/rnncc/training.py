@@ -118,9 +118,12 @@ class Trainer(Context):
             return {name: self._read(name, self._training.weights_get, self._model) for name in self._weights}
 
     def set_weights(self, weights: Mapping[str, Any]) -> None:
-        """Of these names, all at once; the others stay. Runs of other threads end with those that they began with."""
+        """Of these names, all at once, in a module of an older rnncc one by one; the others stay. Runs of other threads end
+        with those that they began with."""
         views = {name: self._view(name, array) for name, array in weights.items()}
-        self._need("weights_update")
+        if not abi.has(self._training, "weights_update"):
+            self._set_one_by_one(views)
+            return
         given = (abi.Weight * len(views))()
         for one, (name, view) in zip(given, views.items()):
             one.struct_size, one.dtype = ctypes.sizeof(abi.Weight), self._weights[name].dtype.code
@@ -130,6 +133,13 @@ class Trainer(Context):
             status = self._training.weights_update(self._model, given, len(views), why, ROOM)
         if status:
             raise of_status(status, why.value.decode("utf-8", "replace"))
+
+    def _set_one_by_one(self, views: Dict[str, arrays.View]) -> None:
+        with self._use():
+            for name, view in views.items():
+                status = self._training.weights_set(self._model, name.encode(), view.address, view.bytes)
+                if status:
+                    raise of_status(status, f"weight {name} was not set")
 
     def keep_gradients(self) -> None:
         """Those of the last backward() are added to those of the next ones, until a step: so a batch may be run in parts."""
@@ -145,7 +155,7 @@ class Trainer(Context):
 
     def factors(self, names: str, learning_rate: float = 1, weight_decay: float = 1) -> None:
         """From the next step on each step's learning rate and weight decay are multiplied by these, for the weights whose
-        names fit, with * and ?. A learning rate of 0 freezes them."""
+        names fit, with * and ?. A learning rate of 0 freezes them: means, and their counts of steps, stand still, too."""
         self._need("weight_factors")
         fitting = [name for name in self._trained if fnmatchcase(name, names)]
         if not fitting:
@@ -159,7 +169,8 @@ class Trainer(Context):
 
     def checkpoint(self) -> bytes:
         """All that training goes on from: weights and running statistics, what the optimiser keeps, its count of steps, the
-        states of this context and what Dropout draws next. Gradients are not in it, nor are learning rates and the like."""
+        states of this context and what Dropout draws next. Gradients are not in it, nor are learning rates and the like.
+        DataError where weights or means are not finite: restore() would refuse it."""
         self._need("checkpoint_get")
         with self._use():
             data = ctypes.create_string_buffer(self._training.checkpoint_bytes(self._memory.handle))
@@ -168,7 +179,7 @@ class Trainer(Context):
 
     def restore(self, checkpoint: Any) -> None:
         """Goes on from what checkpoint() gave, of this network; it may have been compiled for another machine. What is of
-        another network, cut short or damaged, or has numbers that are not finite, is refused, and nothing changes."""
+        another network, cut short or damaged, or has weights or means that are not finite, is refused, and nothing changes."""
         self._need("checkpoint_set")
         try:
             data = checkpoint if isinstance(checkpoint, bytes) else memoryview(checkpoint).tobytes()
@@ -186,6 +197,8 @@ class Trainer(Context):
         as before. Runs of other threads end with the weights that they began with."""
         if rule not in RULES:
             raise ArgumentError(f"rule: expected one of {', '.join(RULES)}, found {rule}")
+        if gradient_scale != 1:
+            self._need("gradients_keep")  # came with it
         optimizer = abi.Optimizer(ctypes.sizeof(abi.Optimizer), RULES.index(rule), learning_rate, momentum, beta1, beta2,
                                   epsilon, weight_decay, max_norm, int(nesterov), gradient_scale)
         with self._use():
