@@ -89,7 +89,6 @@ bool normalise_gate_order(ModelReader *reader, Node *node, Json order) {
     }
     Value *permuted = permuted_constant(reader, node->inputs[i], i == INPUT_B, cell->gates, from);
     if (permuted) node->inputs[i] = permuted;
-    good &= permuted != NULL;
   }
   return good;
 }

@@ -237,6 +237,8 @@ NODES = [
     ([node("Relu", ["x"], [])], 2, ["nodes[0]: byte 259: Relu has exactly 1 output, found 0"]),
     ([node("Relu", ["x"], ["y"], lengths="x")], 2, ["nodes[0].lengths: byte 320: Relu takes no lengths; RNN, GRU and LSTM do"]),
     ([node("Relu", ["x"], ["y"], gate_order="iofc")], 2, ["nodes[0].gate_order: byte 323: Relu has no gate order; LSTM and GRU have"]),
+    ([node("GRU", ["x", "c", "c"], ["y"], attributes={"hidden_size": 1}, gate_order="rzn")], 2,
+     ["nodes[0]: byte 259: GRU: input 0 must have rank 3, found `x` f32[T, 3]"]),
 ]
 
 # A state of the small model, exit code, what is said.
