@@ -12,13 +12,13 @@
 #include "simd/int8.h"
 #include "simd/simd.h"
 
-/* legal: 1..1048576 */
+/* legal: 1..268435456 */
 enum { IN_H = 8 };
-/* legal: 1..1048576 */
+/* legal: 1..268435456 */
 enum { IN_W = 8 };
-/* legal: 1..1048576 */
+/* legal: 1..268435456 */
 enum { OUT_H = 8 };
-/* legal: 1..1048576 */
+/* legal: 1..268435456 */
 enum { OUT_W = 8 };
 /* R.
  * legal: 1..65536 */

@@ -14,13 +14,13 @@
 #include "simd/math.h"
 #include "simd/simd.h"
 
-/* legal: 1..1048576 */
+/* legal: 1..268435456 */
 enum { IN_H = 5 };
-/* legal: 1..1048576 */
+/* legal: 1..268435456 */
 enum { IN_W = 5 };
-/* legal: 1..1048576 */
+/* legal: 1..268435456 */
 enum { OUT_H = 10 };
-/* legal: 1..1048576 */
+/* legal: 1..268435456 */
 enum { OUT_W = 10 };
 /* R.
  * legal: 1..65536 */
@@ -141,7 +141,7 @@ SIMD_FUNCTION void tile(const Row *row, int phase, int64_t pixel, int columns, b
 #pragma clang loop unroll(full)
   for (int v = 0; v < K_VECTORS; v++) {
     if (v >= row->vectors) break;
-    float *y = row->y + (v * OUT_H * OUT_W + phase + pixel * STRIDE_W) * LANES;
+    float *y = row->y + ((int64_t)v * OUT_H * OUT_W + phase + pixel * STRIDE_W) * LANES;
     if (ANY_WIDTH && !inside) {
       store_some(y, sums[v], phase_pixels(phase) - pixel);
       continue;

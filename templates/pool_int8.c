@@ -10,13 +10,13 @@
 #include "simd/int8.h"
 #include "simd/simd.h"
 
-/* legal: 1..1048576 */
+/* legal: 1..268435456 */
 enum { IN_H = 8 };
-/* legal: 1..1048576 */
+/* legal: 1..268435456 */
 enum { IN_W = 8 };
-/* legal: 1..1048576 */
+/* legal: 1..268435456 */
 enum { OUT_H = 4 };
-/* legal: 1..1048576 */
+/* legal: 1..268435456 */
 enum { OUT_W = 4 };
 /* legal: 1..65536 */
 enum { WINDOW_H = 2 };

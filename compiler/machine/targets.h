@@ -26,6 +26,7 @@ typedef struct Target {
   bool two_operands;     /* a result takes the place of an operand: products need a register */
   bool has_dot;          /* DOT_NATIVE of templates/simd/int8.h: one instruction multiplies bytes, adds four */
   bool has_tiles;        /* one multiplies two rows of bytes by two columns: vtile_dot of int8.h */
+  uint32_t tile_feature; /* CPU_*: with it, has_tiles; 0: the vocabulary has none */
   bool has_pair_dot;     /* one multiplies numbers of 16 bits, adds two and a sum: vpair_dot of int8.h, with VNNI */
   bool byte_pairs;       /* one multiplies bytes, adds two, saturated to 16 bits: the forms of int8.h count */
   int dot_zero;          /* DOT_ZERO: what dot products subtract from each input */

@@ -34,9 +34,9 @@
  *   vtile                          the sums of two rows, LANES columns each, in an order that the ISA likes
  *   vtile_zero()                   all zero
  *   vtile_inputs(p, q, is_signed)  2 * DOT bytes at p, of the first row, and at q, of the second: a vtile_input
- *   vtile_dot(tile, inputs, w, next)   adds each row's two dot products: of its first DOT bytes by the weights w, and
- * of the others by `next`. One instruction may do both vtile_row(tile, i)             -> vint, the sums of row i, 0 or
- * 1
+ *   vtile_dot(tile, inputs, w, next)   adds each row's two dot products: of its first DOT bytes by the weights w,
+ *                                      of the others by `next`. One instruction may do both.
+ *   vtile_row(tile, i)             -> vint, the sums of row i, 0 or 1
  *
  *   vdot_zero(zero, is_signed)     the input's zero point as dot products count it: u - DOT_ZERO
  *

@@ -88,12 +88,24 @@ static void blocks_of_rows_are_balanced(void **state) {
   arena_free(arena);
 }
 
+/* templates/simd/int8_neon.h has SIMD_TILES, int8_sve.h has not. */
+static void two_rows_of_bytes_are_multiplied_where_the_vocabulary_can(void **state) {
+  (void)state;
+  Arena *arena = arena_new();
+  assert_true(target_named(arena, "aarch64-linux-gnu+i8mm")->has_tiles);
+  assert_true(target_named(arena, "aarch64-linux-musl+dotprod+i8mm")->has_tiles);
+  assert_false(target_named(arena, "aarch64-linux-gnu+dotprod")->has_tiles);
+  assert_false(target_named(arena, "aarch64-linux-gnu+sve256+i8mm")->has_tiles);
+  arena_free(arena);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_panel_is_the_widest_of_those_with_the_least_padding),
       cmocka_unit_test(the_rows_of_a_tile_fill_the_registers),
       cmocka_unit_test(blocks_of_rows_are_balanced),
       cmocka_unit_test(the_partial_sums_of_a_row_fill_half_the_registers),
+      cmocka_unit_test(two_rows_of_bytes_are_multiplied_where_the_vocabulary_can),
   };
   return cmocka_run_group_tests_name("kernel_sizes", tests, NULL, NULL);
 }
