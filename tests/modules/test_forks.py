@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""Runs of rnncc that are forks of one process, by which tests compile modules, end as those of the program do."""
+"""Runs of rnncc that are forks of one process, by which tests compile modules, end as those of the program do. Of the
+reference interpreter: after a run that took too long there are others."""
 import os
 import select
 import subprocess
 import time
 
+import numpy
 import pytest
 from support.clang import BUILD
-from support.forks import Forks, program_of, running
+from support.forking import running
+from support.forks import Forks, program_of
+from support.model_builder import Model
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +77,17 @@ def test_a_run_that_takes_too_long_ends_with_its_clang_and_the_next_one_runs(for
         forks.run(command, {**os.environ, "RNNCC_CLANG": str(clang), "TMPDIR": str(tmp_path)})
     assert not list(running(forks.process.pid))
     assert forks.run(command, os.environ).returncode == 0
+
+
+def test_after_a_run_of_the_reference_that_takes_too_long_the_next_one_runs(reference, tmp_path, monkeypatch):
+    model = Model()
+    model.output(model.node("Neg", [model.input("x", "f32", [3])], ["y"]))
+    path, feeds = model.write(tmp_path), {"x": numpy.arange(3, dtype=numpy.float32)}
+    with monkeypatch.context() as patch, pytest.raises(subprocess.TimeoutExpired):
+        patch.setattr(select, "select", lambda *_: ([], [], []))
+        reference.run(model, path, feeds)
+    assert not list(running(reference.runs.process.pid))
+    assert (reference.run(model, path, feeds)["y"] == [0, -1, -2]).all()
 
 
 def test_the_program_is_not_older_than_the_compiler(tmp_path):

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: MIT
 """The reference interpreter from Python: runs a written model on arrays, by the program reference_run."""
 import functools
-import os
-import select
-import subprocess
 import tempfile
 from pathlib import Path
 
 import numpy
 
+from support.forking import Forking
 from support.model_builder import TYPES
 
 MAX_SECONDS = 120  # a run may take
@@ -26,21 +24,14 @@ def dims_of(model, feeds):
 
 
 @functools.cache
-class ManyRuns:
-    """One process of the program, which forks for each run."""
-
+class ManyRuns(Forking):
     def __init__(self, program):
-        self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        super().__init__(program, MAX_SECONDS)
 
     def run(self, folder, arguments):
         """The exit status, and what the run said."""
-        self.process.stdin.write(b"".join(os.fsencode(argument) + b"\0" for argument in [*arguments, ""]))
-        if not select.select([self.process.stdout], [], [], MAX_SECONDS)[0]:
-            self.process.kill()
-            raise subprocess.TimeoutExpired(arguments, MAX_SECONDS)
-        status = self.process.stdout.readline()
-        assert status, f"{self.process.args[0]} ended with {self.process.wait()}"
-        return int(status), (folder / "stdout").read_text(), (folder / "stderr").read_text()
+        status = self.ask([*arguments, ""], arguments)
+        return status, (folder / "stdout").read_text(), (folder / "stderr").read_text()
 
 
 class Reference:
