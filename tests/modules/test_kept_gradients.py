@@ -5,6 +5,7 @@ import pytest
 
 from support.model_builder import Model
 from support.module import rnncc as package
+from support.trainers import same, trainer_of
 from rnncc import abi
 
 FEATURES, HIDDEN, CLASSES = 12, 400, 3
@@ -23,19 +24,11 @@ def module(compile, tmp_path):
     return compile(model.write(tmp_path), "--train")
 
 
-def trainer_of(module, threads=1):
-    return package.load(module, threads=threads, share_all=True).trainer()
-
-
 def part(trainer, seed, size=4):
     rng = numpy.random.default_rng(seed)
     trainer(rng.standard_normal((size, FEATURES)).astype(numpy.float32), rng.integers(0, CLASSES, size))
     trainer.backward()
     return trainer.gradients()
-
-
-def same(a, b):
-    return a.keys() == b.keys() and all((a[name] == b[name]).all() for name in a)
 
 
 def apart(trainer, count):

@@ -11,6 +11,7 @@ import pytest
 from conftest import ROOT
 from support.model_builder import Model
 from support.module import rnncc as package
+from support.trainers import trainer_of
 
 RULES = {"sgd": {"momentum": 0.9, "nesterov": True}, "adam": {"weight_decay": 0.01}, "adamw": {"weight_decay": 0.01}}
 STEPS = 6
@@ -49,10 +50,6 @@ def path(tmp_path_factory):
 @pytest.fixture
 def module(compile, path):
     return compile(path, "--train")
-
-
-def trainer_of(module, threads=1):
-    return package.load(module, threads=threads, share_all=True).trainer()
 
 
 def batch(step):

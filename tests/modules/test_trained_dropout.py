@@ -7,6 +7,7 @@ import pytest
 
 from support.model_builder import Model
 from support.module import rnncc as package
+from support.trainers import trainer_of
 
 COUNT = 40000
 
@@ -23,10 +24,6 @@ def one_dropout(ratio=0.25, mode=None, count=COUNT, mask=False):
     if mask:
         model.output(results[1])
     return model
-
-
-def trainer_of(module, threads=1):
-    return package.load(module, threads=threads, share_all=True).trainer()
 
 
 def step(trainer, *inputs):

@@ -6,6 +6,7 @@ import pytest
 from support.bodies import Body
 from support.model_builder import Model
 from support.module import rnncc as package
+from support.trainers import same, trainer_of
 
 MOMENTUM, CHANNELS, SHAPE = 0.75, 3, (5, 3, 4)
 
@@ -35,10 +36,6 @@ def train(trainer, x):
 
 def statistics(trainer):
     return {name: array for name, array in trainer.weights().items() if name in ("mean", "variance")}
-
-
-def same(a, b):
-    return a.keys() == b.keys() and all((a[name] == b[name]).all() for name in a)
 
 
 def test_a_step_takes_the_statistics_of_its_run_and_a_run_alone_does_not(compile, tmp_path):
@@ -122,7 +119,7 @@ def test_by_the_statistics_of_the_model_they_are_constants(compile, tmp_path):
 def test_results_have_the_same_bits_on_any_number_of_threads(compile, tmp_path):
     module, seen = compile(network().write(tmp_path), "--train"), set()
     for threads in (1, 2, 8):
-        trainer = package.load(module, threads=threads, share_all=True).trainer()
+        trainer = trainer_of(module, threads)
         for seed in range(3):
             train(trainer, batch(seed))
         seen.add(b"".join(array.tobytes() for array in trainer.weights().values()))

@@ -5,6 +5,7 @@ import pytest
 
 from support.model_builder import Model
 from support.module import rnncc as package
+from support.trainers import same, trainer_of
 
 CLASSES = 4
 
@@ -46,12 +47,8 @@ def backward(trainer, seed=0):
     return results
 
 
-def same(a, b):
-    return a.keys() == b.keys() and all(numpy.array_equal(a[name], b[name]) for name in a)
-
-
 def after_steps(module, rule, threads, **options):
-    trainer = package.load(module, threads=threads, share_all=True).trainer()
+    trainer = trainer_of(module, threads)
     losses = []
     for seed in range(4):
         losses.append(backward(trainer, seed)[0])
@@ -109,13 +106,8 @@ RULES = {
 }
 
 
-@pytest.mark.every_case
-@pytest.mark.parametrize("name", RULES)
-def test_steps_follow_the_rule(trainer, name):
-    """Three steps by their own gradients. An error counts by how large the gradient is: where decay cancels it, epsilon
-    keeps Adam's step small."""
-    make, rule, options = RULES[name]
-    rules = {weight: make() for weight in trainer.names}
+def follow(trainer, rules, rule, error, **options):
+    """Three steps of the trainer, and of a rule for each weight, by the trainer's gradients. Returns the rules' weights."""
     expected = {weight: array.astype(float) for weight, array in trainer.weights().items()}
     for seed in range(3):
         backward(trainer, seed)
@@ -123,7 +115,17 @@ def test_steps_follow_the_rule(trainer, name):
                     for weight, gradient in trainer.gradients().items()}
         trainer.step(rule, 0.1, **options)
         for weight, array in trainer.weights().items():
-            assert numpy.abs(array - expected[weight]).max() < 2.0**-18
+            assert numpy.abs(array - expected[weight]).max() < error
+    return expected
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("name", RULES)
+def test_steps_follow_the_rule(trainer, name):
+    """An error counts by how large the gradient is: where decay cancels it, epsilon keeps Adam's step small."""
+    make, rule, options = RULES[name]
+    rules = {weight: make() for weight in trainer.names}
+    follow(trainer, rules, rule, 2.0**-18, **options)
 
 
 @pytest.mark.every_case
@@ -137,20 +139,13 @@ def test_factors_of_learning_rate_and_weight_decay(trainer, name):
         trainer.factors(weight, rate, decay)
         rules[weight].rate *= rate
         rules[weight].decay *= decay
-    expected = {weight: array.astype(float) for weight, array in trainer.weights().items()}
-    for seed in range(3):
-        backward(trainer, seed)
-        expected = {weight: rules[weight].step(expected[weight], gradient.astype(float))
-                    for weight, gradient in trainer.gradients().items()}
-        trainer.step(rule, 0.1, **options)
-        for weight, array in trainer.weights().items():
-            assert numpy.abs(array - expected[weight]).max() < 2.0**-17
+    expected = follow(trainer, rules, rule, 2.0**-17, **options)
     assert (trainer.weights()["outer.bias"] == expected["outer.bias"].astype(numpy.float32)).all()
 
 
 def test_factors_that_are_one_change_no_bit_and_frozen_weights_count_for_nothing(compile, path):
     module = compile(path, "--train")
-    plain, other = (package.load(module, threads=threads, share_all=True).trainer() for threads in (1, 3))
+    plain, other = (trainer_of(module, threads) for threads in (1, 3))
     other.factors("*.bias", weight_decay=0)
     other.factors("*")
     for trainer in (plain, other):
@@ -181,7 +176,7 @@ def test_factors_that_are_one_change_no_bit_and_frozen_weights_count_for_nothing
 @pytest.mark.parametrize("rule", ["adam", "adamw"])
 def test_a_weight_that_was_frozen_goes_on_with_its_own_count_of_steps(compile, path, rule):
     """As PyTorch's parameters, and from a checkpoint, too, which has no factors."""
-    trainer, later = (package.load(compile(path, "--train"), threads=threads, share_all=True).trainer() for threads in (1, 3))
+    trainer, later = (trainer_of(compile(path, "--train"), threads) for threads in (1, 3))
     rules = {weight: RULES[rule][0]() for weight in trainer.names}
     for seed in range(9):
         if seed in (2, 6):

@@ -13,6 +13,7 @@ import pytest
 from conftest import ROOT
 from support.model_builder import Model
 from support.module import rnncc as package
+from support.trainers import same
 from support.watched import made
 from rnncc import abi
 
@@ -103,10 +104,6 @@ def interrupted(compile, tmp_path):
 def batch(seed=0):
     rng = numpy.random.default_rng(seed)
     return rng.standard_normal((8, 24)).astype(numpy.float32), rng.integers(0, 4, 8)
-
-
-def same(a, b):
-    return a.keys() == b.keys() and all((a[name] == b[name]).all() for name in a)
 
 
 def other_weights(trainer):
