@@ -6,7 +6,7 @@ corners (0 of Relu), so that differences on both sides of a weight tell its grad
 """
 import numpy
 
-from support.bodies import Body
+from support.bodies import body_of
 from support.model_builder import Model
 
 
@@ -44,10 +44,7 @@ class Builder:
         return self.model.node(op, list(inputs), outputs, **attributes)
 
     def body(self, build, **inputs):
-        """A body of control flow: `build` gets it and its inputs, and returns its outputs."""
-        body = Body(self.model, **inputs)
-        results = build(body, *body.inputs)
-        return body.output(*([results] if isinstance(results, str) else results))
+        return body_of(self.model, build, **inputs)
 
     def loss(self, y, shape):
         """The sum of y's elements, each times a number of its own."""

@@ -43,3 +43,10 @@ class Body:
         outputs = [onnx.helper.make_empty_tensor_value_info(name) for name in self.outputs]
         nodes = [onnx.helper.make_node(n["op"], n["inputs"], n["outputs"], **onnx_attributes(n)) for n in self.nodes]
         return onnx.helper.make_graph(nodes, self.prefix, inputs, outputs)
+
+
+def body_of(model, build, **inputs):
+    """`build` gets the body and its inputs, and returns its outputs, or the one."""
+    body = Body(model, **inputs)
+    results = build(body, *body.inputs)
+    return body.output(*([results] if isinstance(results, str) else results))
