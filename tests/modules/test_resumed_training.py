@@ -11,7 +11,7 @@ import pytest
 from conftest import ROOT
 from support.model_builder import Model
 from support.module import rnncc as package
-from support.trainers import trainer_of
+from support.trainers import same, trainer_of
 
 RULES = {"sgd": {"momentum": 0.9, "nesterov": True}, "adam": {"weight_decay": 0.01}, "adamw": {"weight_decay": 0.01}}
 STEPS = 6
@@ -140,6 +140,22 @@ def test_a_run_of_before_has_no_way_back(module):
     trainer.restore(start)
     with pytest.raises(package.ArgumentError, match="expected a run"):
         trainer.backward()
+
+
+def test_gradients_of_before_are_forgotten(module):
+    """Those of the last way back, and those that were kept."""
+    trainer = trainer_of(module)
+    start = trainer.checkpoint()
+    trainer(*batch(0))
+    trainer.backward()
+    due = trainer.gradients()
+    trainer.keep_gradients()
+    trainer.restore(start)
+    with pytest.raises(package.ArgumentError, match="step: expected a backward"):
+        trainer.step("sgd", 0.1)
+    trainer(*batch(0))
+    trainer.backward()
+    assert same(trainer.gradients(), due)
 
 
 # ---- what is refused ----
