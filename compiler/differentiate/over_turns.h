@@ -18,7 +18,10 @@ typedef struct TurnRows {
   int output;   /* of the loop back, which collects it; -1: it is an input that is scanned */
 } TurnRows;
 
-enum { MAX_TURN_ROWS = 13, MAX_TURN_GRADIENTS = GRADIENT_P + 1 };
+enum {
+  MAX_TURN_ROWS = INPUT_P + 1 + (int)GRADIENT_DY_C + 1, /* LSTMGradient has the most inputs */
+  MAX_TURN_GRADIENTS = GRADIENT_P + 1,
+};
 
 /* A product of two matrices, or what a layer's gradient computes for its weights. */
 typedef struct TurnPart {
