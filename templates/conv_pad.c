@@ -7,6 +7,7 @@
  */
 #include "kernel.h"
 #include "simd/simd.h"
+#include "windows.h"
 
 /* legal: 1..65536 */
 enum { STRIDE_H = 1 };
@@ -26,9 +27,7 @@ static int64_t copy_even(const float *x, float *out, int64_t begin, int64_t end,
 
 /* One phase of one row: `count` columns, from column `first` of x on, in steps of STRIDE_W. */
 static void phase_of_row(const float *x, float *out, int64_t first, int64_t count, int64_t width) {
-  int64_t begin = min_i64(first < 0 ? ceil_div(-first, STRIDE_W) : 0, count);
-  int64_t end = first < width ? min_i64(ceil_div(width - first, STRIDE_W), count) : begin;
-  end = max_i64(begin, end);
+  int64_t begin = points_before(first, count, STRIDE_W, 0), end = points_before(first, count, STRIDE_W, width);
   for (int64_t i = 0; i < begin; i++) out[i] = 0;
   int64_t i = STRIDE_W == 2 ? copy_even(x + first, out, begin, end, width - first) : begin;
   for (; i < end; i++) out[i] = x[first + i * STRIDE_W];

@@ -9,6 +9,7 @@
 #include "kernel.h"
 #include "simd/math.h"
 #include "simd/simd.h"
+#include "windows.h"
 
 /* Q.
  * legal: 1..65536 */
@@ -49,8 +50,8 @@ static inline vec epilogue(vec x) { return x; }
 /* Window point s of one input row: columns begin..end-1 are inside the output. */
 static void sweep(const Transposed *t, const float *restrict x, float w, float *restrict y, int64_t s) {
   int64_t first = s * DILATION_W - t->left; /* the output column of input column 0 */
-  int64_t begin = first < 0 ? ceil_div(-first, STRIDE_W) : 0;
-  int64_t end = first < t->out_w ? min_i64(ceil_div(t->out_w - first, STRIDE_W), t->in_w) : 0;
+  int64_t begin = points_before(first, t->in_w, STRIDE_W, 0);
+  int64_t end = points_before(first, t->in_w, STRIDE_W, t->out_w);
   for (int64_t i = begin; i < end; i++) y[i * STRIDE_W + first] += x[i] * w;
 }
 

@@ -11,6 +11,7 @@
 #include "knobs.h"
 #include "mean_int8.h"
 #include "strided.h"
+#include "windows.h"
 
 /* legal: 1..65536 */
 enum { WINDOW_D = 1 };
@@ -60,11 +61,6 @@ typedef struct Pool {
 typedef struct Points {
   int64_t skipped, inside, counted;
 } Points;
-
-/* Points of a window that begins at `from` which lie before `limit`. */
-static inline int64_t points_before(int64_t from, int64_t points, int64_t step, int64_t limit) {
-  return from < limit ? min_i64(points, ceil_div(limit - from, step)) : 0;
-}
 
 static inline Points points_of(int64_t from, int64_t points, int64_t step, int64_t extent, int64_t tail) {
   Points of = {.skipped = points_before(from, points, step, 0)};
@@ -167,8 +163,7 @@ static void rows_first(const Pool *p, const Rows *rows, const Columns *columns, 
 /* One window point over outputs 0..count-1, the first of which reads input column `first`. */
 static void sweep(const T *restrict x, int32_t *restrict sums, int64_t first, int64_t width, int64_t count,
                   int32_t x_zero) {
-  int64_t begin = first < 0 ? ceil_div(-first, STRIDE_W) : 0;
-  int64_t end = first < width ? min_i64(ceil_div(width - first, STRIDE_W), count) : 0;
+  int64_t begin = points_before(first, count, STRIDE_W, 0), end = points_before(first, count, STRIDE_W, width);
   for (int64_t o = begin; o < end; o++) sums[o] += x[o * STRIDE_W + first] - x_zero;
 }
 

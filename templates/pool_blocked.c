@@ -12,6 +12,7 @@
 #include "kernel.h"
 #include "knobs.h"
 #include "simd/simd.h"
+#include "windows.h"
 
 /* Of a block.
  * legal: 1 2 */
@@ -168,18 +169,14 @@ static void tiles_of_any_row(const Row *row) {
 
 /* Rows of the window from input row `from` on that begin before `limit`. */
 static inline int64_t rows_before(int64_t from, int64_t limit) {
-  return from < limit ? min_i64(WINDOW_H, ceil_div(limit - from, DILATION_H)) : 0;
+  return points_before(from, WINDOW_H, DILATION_H, limit);
 }
 
 /* x and y: of one vector of channels of an image. */
 static void one_row(const float *x, float *y, int64_t line) {
   int64_t from = line * STRIDE_H - PAD_TOP, in_end = rows_before(from, IN_H);
-  Row row = {.x = x,
-             .y = y + line * OUT_W * PIXEL,
-             .from = from,
-             .begin = from < 0 ? ceil_div(-from, DILATION_H) : 0,
-             .end = in_end};
-  row.counted = KIND == POOL_MEAN_WITH_PADDING ? rows_before(from, IN_H + PAD_BOTTOM) : max_i64(0, in_end - row.begin);
+  Row row = {.x = x, .y = y + line * OUT_W * PIXEL, .from = from, .begin = rows_before(from, 0), .end = in_end};
+  row.counted = KIND == POOL_MEAN_WITH_PADDING ? rows_before(from, IN_H + PAD_BOTTOM) : in_end - row.begin;
   if (ANY_WIDTH)
     tiles_of_any_row(&row);
   else

@@ -9,6 +9,7 @@
 #include "mean_int8.h"
 #include "simd/int8.h"
 #include "simd/simd.h"
+#include "windows.h"
 
 /* legal: 1..268435456 */
 enum { IN_H = 8 };
@@ -55,14 +56,12 @@ typedef struct Inside {
 } Inside;
 
 static inline Inside inside_of(int64_t from, int64_t points, int64_t step, int64_t extent) {
-  return (Inside){.begin = from < 0 ? min_i64(points, ceil_div(-from, step)) : 0,
-                  .end = from < extent ? min_i64(points, ceil_div(extent - from, step)) : 0};
+  return (Inside){.begin = points_before(from, points, step, 0), .end = points_before(from, points, step, extent)};
 }
 
 /* Points that a mean is over: those inside, or all up to `padded`, where the padding ends. */
 static inline int64_t counted(Inside inside, int64_t from, int64_t points, int64_t step, int64_t padded) {
-  if (KIND != POOL_MEAN_WITH_PADDING) return inside.end - inside.begin;
-  return from < padded ? min_i64(points, ceil_div(padded - from, step)) : 0;
+  return KIND == POOL_MEAN_WITH_PADDING ? points_before(from, points, step, padded) : inside.end - inside.begin;
 }
 
 /* first: the window's first point, even if that is in the padding. */

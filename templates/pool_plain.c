@@ -12,6 +12,7 @@
 #include "knobs.h"
 #include "simd/math.h"
 #include "strided.h"
+#include "windows.h"
 
 /* The element; means are of floats.
  * legal: float double int8_t uint8_t */
@@ -88,8 +89,7 @@ static inline int64_t points(int64_t o, int64_t kernel, int64_t stride, int64_t 
 
 /* One window point over a row: columns whose input column o * STRIDE_W + first is in 0..width-1. */
 static void sweep(const T *restrict x, T *restrict y, int64_t first, int64_t width, int64_t out_w) {
-  int64_t begin = first < 0 ? ceil_div(-first, STRIDE_W) : 0;
-  int64_t end = first < width ? min_i64(ceil_div(width - first, STRIDE_W), out_w) : 0;
+  int64_t begin = points_before(first, out_w, STRIDE_W, 0), end = points_before(first, out_w, STRIDE_W, width);
   for (int64_t o = begin; o < end; o++) {
     T in = x[o * STRIDE_W + first];
     y[o] = KIND == POOL_MAX ? larger(y[o], in) : y[o] + term(in);
