@@ -9,24 +9,8 @@
  * legal: float double int8_t uint8_t */
 typedef float T;
 
-/* legal: 1..65536 */
-enum { WINDOW_D = 1 };
-/* legal: 1..65536 */
-enum { WINDOW_H = 2 };
-/* legal: 1..65536 */
-enum { WINDOW_W = 2 };
-/* legal: 1..65536 */
-enum { STRIDE_D = 1 };
-/* legal: 1..65536 */
-enum { STRIDE_H = 2 };
-/* legal: 1..65536 */
-enum { STRIDE_W = 2 };
-/* legal: 1..65536 */
-enum { DILATION_D = 1 };
-/* legal: 1..65536 */
-enum { DILATION_H = 1 };
-/* legal: 1..65536 */
-enum { DILATION_W = 1 };
+#include "parts/pool_windows.h"
+
 /* 1: an index counts the volume's elements with the first axis running fastest, not the last.
  * legal: 0 1 */
 enum { COLUMN_MAJOR = 0 };

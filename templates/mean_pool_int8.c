@@ -13,24 +13,8 @@
 #include "strided.h"
 #include "windows.h"
 
-/* legal: 1..65536 */
-enum { WINDOW_D = 1 };
-/* legal: 1..65536 */
-enum { WINDOW_H = 2 };
-/* legal: 1..65536 */
-enum { WINDOW_W = 2 };
-/* legal: 1..65536 */
-enum { STRIDE_D = 1 };
-/* legal: 1..65536 */
-enum { STRIDE_H = 2 };
-/* legal: 1..65536 */
-enum { STRIDE_W = 2 };
-/* legal: 1..65536 */
-enum { DILATION_D = 1 };
-/* legal: 1..65536 */
-enum { DILATION_H = 1 };
-/* legal: 1..65536 */
-enum { DILATION_W = 1 };
+#include "parts/pool_windows.h"
+
 /* POOL_MEAN or POOL_MEAN_WITH_PADDING.
  * legal: 1 2 */
 enum { KIND = POOL_MEAN };

@@ -18,24 +18,8 @@
  * legal: float double int8_t uint8_t */
 typedef float T;
 
-/* legal: 1..65536 */
-enum { WINDOW_D = 1 };
-/* legal: 1..65536 */
-enum { WINDOW_H = 2 };
-/* legal: 1..65536 */
-enum { WINDOW_W = 2 };
-/* legal: 1..65536 */
-enum { STRIDE_D = 1 };
-/* legal: 1..65536 */
-enum { STRIDE_H = 2 };
-/* legal: 1..65536 */
-enum { STRIDE_W = 2 };
-/* legal: 1..65536 */
-enum { DILATION_D = 1 };
-/* legal: 1..65536 */
-enum { DILATION_H = 1 };
-/* legal: 1..65536 */
-enum { DILATION_W = 1 };
+#include "parts/pool_windows.h"
+
 /* POOL_MAX, ...
  * legal: 0..3 */
 enum { KIND = POOL_MAX };
