@@ -56,8 +56,9 @@ TABLE = {
     "compiler/program/": ["graphs/test_control_onnx.py", "graphs/test_data_dependent_onnx.py", "graphs/test_chains.py"],
     "compiler/kernels/attention/|templates/attention": ["graphs/test_fused_attention.py", "graphs/test_attention.py"],
     "compiler/kernels/control/": ["graphs/test_control_onnx.py"],
+    "compiler/kernels/(control|index)/|templates/gather_in_place": ["graphs/test_reordered_rows.py"],
     "templates/(conv_.*|winograd_|pool_|mean_|global_mean_|mean_pool_)int8|templates/requantise": ["graphs/test_integer_convolutions.py"],
-    "compiler/kernels/conv/|templates/conv_(direct|plain|depthwise|pad|panel)": [
+    "compiler/kernels/conv/|templates/(windows|conv_(direct|plain|depthwise|pad|panel))": [
         "graphs/test_convolutions.py", "graphs/test_conv_forms.py", "graphs/test_recorded_convolutions.py",
         "graphs/test_integer_convolutions.py"],
     "compiler/kernels/conv/(winograd|second)|templates/.*winograd": ["kernels/test_conv_winograd.py"],
@@ -68,6 +69,7 @@ TABLE = {
     "templates/(gemm_packed|pack_panels|panel|simd/(plain|avx))": ["kernels/test_gemm_kernels.py"],
     "templates/(gemm_int8|pack_int8)": ["kernels/test_int8_products.py", "kernels/test_quantised_kernels.py"],
     "templates/panel_narrow": ["graphs/test_narrow_weights.py"],
+    "compiler/kernels/matmul/convolutions": ["graphs/test_convolutions_as_products.py"],
     "compiler/kernels/(gemm|matmul)/|templates/(gemm|pack|panel)": ["graphs/test_matmul_onnx.py",
                                                                     "graphs/test_narrow_weights.py",
                                                                     "kernels/test_int8_products.py"],
@@ -76,8 +78,10 @@ TABLE = {
     "compiler/kernels/normalise/|templates/(normalise|lrn|lp_norm)": ["graphs/test_normalisations.py"],
     "templates/ctc": ["graphs/test_ctc.py"],
     "templates/(pool_plain|global_pool)": ["kernels/test_blocked_windows.py", "kernels/test_any_plane.py"],
-    "compiler/kernels/pool/|templates/(pool|global)": ["graphs/test_partial_windows.py", "graphs/test_plain_pools.py",
-                                                       "graphs/test_volumes.py"],
+    "compiler/(kernels/pool/(pool|family_mean)|ir/integer_mean)|templates/(pool_int8|(global_)?mean_|windows)": [
+        "graphs/test_means_of_bytes.py"],
+    "compiler/kernels/pool/|templates/(parts/pool|pool|global|windows)": ["graphs/test_partial_windows.py",
+                                                                          "graphs/test_plain_pools.py", "graphs/test_volumes.py"],
     "templates/conv_weight_gradient|compiler/kernels/conv/(family_conv_gradient|padded)|compiler/differentiate/of_windows": [
         "graphs/test_conv_gradients.py"],
     "compiler/kernels/recurrent/.*(grad|train)|templates/(parts/|recurrent|peephole|weight).*(gradient|train)": [
