@@ -283,6 +283,11 @@ def test_a_gradient_that_is_not_finite_is_named_and_leaves_the_weights(trainer):
     backward(trainer)
     trainer.step("sgd", 0.1)
     assert not same(before, trainer.weights())
+    trainer.factors("inner.*", learning_rate=0)
+    trainer(x, labels)
+    trainer.backward()
+    with pytest.raises(package.DataError, match="gradient of 'wide.weight' has a number that is not finite"):
+        trainer.step("adam", 0.1)
 
 
 def test_calls_in_another_order_are_refused(trainer):
