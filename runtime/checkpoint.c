@@ -185,7 +185,6 @@ static unsigned char *put_model(const struct Trained *trained, const ModuleTrain
 static const unsigned char *take_model(struct Trained *trained, const ModuleTraining *training, float *weights,
                                        const unsigned char *at) {
   memcpy(trained->steps, at, counts_bytes(training));
-  compare_weights(trained, training);
   at = take_row(training, WEIGHTS_ROW, weights, at + counts_bytes(training));
   at = take_row(training, FIRST_ROW, trained->first, at);
   return take_row(training, SECOND_ROW, trained->second, at);

@@ -77,13 +77,6 @@ void trained_destroy(struct Trained *trained) {
   free(trained);
 }
 
-void compare_weights(struct Trained *trained, const ModuleTraining *training) {
-  const float *factors = trained->factors;
-  trained->differ = false;
-  for (int i = 0; i < training->info.n_parameters; i++)
-    trained->differ |= factors[2 * i] != 1 || factors[2 * i + 1] != 1 || trained->steps[i] != trained->steps[0];
-}
-
 /* ---- versions ---- */
 
 TrainedVersion *spare_weights(struct Trained *trained) {

@@ -47,7 +47,6 @@ struct Trained {
   double *sums;             /* [pieces] */
   float *factors;           /* [2 * n_parameters]: of the learning rate and the weight decay, of each weight */
   int64_t *steps;           /* [n_parameters]: that have made first and second of each weight what they are */
-  bool differ;              /* any factor is not 1, or weights have different counts of steps */
   const void **numbers;     /* [n_weights()]: of the weights that are being set; NULL: the weight stays */
   int32_t rule;             /* an rnncc_rule: whose these are; NO_RULE: both are 0 */
 };
@@ -63,8 +62,6 @@ static inline const TrainedVersion *newest_weights(struct Trained *trained) {
  * until it is published. */
 RUNTIME_LOCAL TrainedVersion *spare_weights(struct Trained *trained);
 RUNTIME_LOCAL void publish_trained(struct Trained *trained, TrainedVersion *version);
-/* needs: the lock. Sets `differ`, after factors or counts of steps have changed. */
-RUNTIME_LOCAL void compare_weights(struct Trained *trained, const ModuleTraining *training);
 
 /* Trained weights, then statistics. */
 static inline int n_weights(const ModuleTraining *training) {

@@ -14,6 +14,7 @@
 typedef struct Work {
   const rnncc_context *context;
   const Update *update;
+  bool differ; /* weights_differ() */
 } Work;
 
 static const struct Trained *trained_of(const Work *work) { return work->context->model->trained; }
@@ -25,6 +26,16 @@ static int64_t piece_end(const struct Trained *trained, int64_t piece) {
   return end < trained->floats ? end : trained->floats;
 }
 
+/* needs: the lock. Is any factor not 1, or have weights different counts of steps? */
+static bool weights_differ(const rnncc_context *context) {
+  const struct Trained *trained = context->model->trained;
+  const float *factors = trained->factors;
+  bool differ = false;
+  for (int i = 0; i < context->model->module->training.info.n_parameters; i++)
+    differ |= factors[2 * i] != 1 || factors[2 * i + 1] != 1 || trained->steps[i] != trained->steps[0];
+  return differ;
+}
+
 /* Neighbours that have the same factors and count of steps. */
 typedef struct Part {
   int64_t begin, end, steps;
@@ -34,10 +45,10 @@ typedef struct Part {
 static bool is_frozen(const Part *part) { return part->factors && part->factors[0] == 0; }
 
 /* What begins there and ends before `end`: of one weight, where weights differ in these. */
-static Part part_from(const rnncc_context *context, int64_t begin, int64_t end) {
-  const struct Trained *trained = context->model->trained;
-  const ModuleTraining *training = &context->model->module->training;
-  if (!trained->differ) return (Part){begin, end, trained->steps[0], NULL};
+static Part part_from(const Work *work, int64_t begin, int64_t end) {
+  const struct Trained *trained = trained_of(work);
+  const ModuleTraining *training = &work->context->model->module->training;
+  if (!work->differ) return (Part){begin, end, trained->steps[0], NULL};
   int i = 0;
   int64_t next = end;
   for (; i + 1 < training->info.n_parameters; i++) {
@@ -49,15 +60,15 @@ static Part part_from(const rnncc_context *context, int64_t begin, int64_t end) 
 }
 
 static void sum_squares(void *arg, Team *team) {
-  const rnncc_context *context = ((const Work *)arg)->context;
-  const struct Trained *trained = trained_of(arg);
+  const Work *work = arg;
+  const struct Trained *trained = trained_of(work);
   int64_t begin, end;
   team_share(team, trained->pieces, &begin, &end);
   for (int64_t p = begin; p < end; p++) {
     double sum = 0;
     for (int64_t at = p * PIECE, last = piece_end(trained, p); at < last;) {
-      Part part = part_from(context, at, last);
-      if (!is_frozen(&part)) sum += squares_of(gradients_of(context) + at, part.end - at);
+      Part part = part_from(work, at, last);
+      if (!is_frozen(&part)) sum += squares_of(gradients_of(work->context) + at, part.end - at);
       at = part.end;
     }
     trained->sums[p] = sum;
@@ -102,7 +113,7 @@ static void update_weights(void *arg, Team *team) {
   FloatMode mode = float_mode_enter();
   for (int64_t p = begin; p < end; p++)
     for (int64_t at = p * PIECE, last = piece_end(trained_of(work), p); at < last;) {
-      Part part = part_from(work->context, at, last);
+      Part part = part_from(work, at, last);
       update_part(work->update, &part);
       at = part.end;
     }
@@ -133,7 +144,7 @@ static void share(const rnncc_context *context, PoolBody *body, Work *work) {
 static double sum_of_squares(const rnncc_context *context) {
   const struct Trained *trained = context->model->trained;
   double sum = 0;
-  share(context, sum_squares, &(Work){.context = context});
+  share(context, sum_squares, &(Work){.context = context, .differ = weights_differ(context)});
   for (int64_t p = 0; p < trained->pieces; p++) sum += trained->sums[p];
   return sum;
 }
@@ -292,7 +303,6 @@ static const char *rule_name(int32_t rule) { return rule == RNNCC_SGD ? "sgd" : 
 /* Weights that are frozen keep their means, and the count of steps that these are of. */
 static void count_step(struct Trained *trained, const ModuleTraining *training) {
   for (int i = 0; i < training->info.n_parameters; i++) trained->steps[i] += trained->factors[2 * i] != 0;
-  compare_weights(trained, training);
 }
 
 /* Does the rule go on from what steps before have left? */
@@ -319,7 +329,7 @@ static rnncc_status step_by(rnncc_context *context, double squares, Update *upda
   update->gradients = gradients_of(context);
   update->first = trained->first;
   update->second = trained->second;
-  share(context, update_weights, &(Work){.context = context, .update = update});
+  share(context, update_weights, &(Work){.context = context, .update = update, .differ = weights_differ(context)});
   take_statistics(context, next);
   publish_trained(trained, next);
   context->ran = NOTHING_RAN;
@@ -354,7 +364,6 @@ rnncc_status training_weight_factors(rnncc_model *model, const char *name, float
   trained_lock(trained);
   trained->factors[2 * index] = learning_rate;
   trained->factors[2 * index + 1] = weight_decay;
-  compare_weights(trained, training);
   trained_unlock(trained);
   return RNNCC_OK;
 }
@@ -366,7 +375,6 @@ rnncc_status training_optimizer_reset(rnncc_model *model) {
   memset(model->trained->first, 0, model->trained->bytes);
   memset(model->trained->second, 0, model->trained->bytes);
   for (int i = 0; i < training->info.n_parameters; i++) model->trained->steps[i] = 0;
-  compare_weights(model->trained, training);
   model->trained->rule = NO_RULE;
   trained_unlock(model->trained);
   return RNNCC_OK;
