@@ -116,12 +116,16 @@ def conv(graph, op):
     terms = size * C // groups + 4
     if graph.chance(0.6):
         operands.append(graph.whole((kernels,)))
-    shape = (x.shape[0], kernels, *extents)
     del attributes["kernel_shape"]
-    if graph.winograd and size > 1:
-        most = terms * max(1, x.most)
-        return graph.add(op, operands, ("f32", shape, most, 0.0, terms * x.error + WINOGRAD_BOUND * most), group=groups, **attributes)
-    product(graph, op, operands, shape, terms, graph_most(x), w, group=groups, **attributes)
+    convolution(graph, operands, (x.shape[0], kernels, *extents), size, terms, graph_most(x), w, group=groups, **attributes)
+
+
+def convolution(graph, operands, shape, size, terms, x, w, **attributes):
+    """A Conv by windows of that many points. Winograd's algorithm may run it, and rounds."""
+    if not graph.winograd or size == 1:
+        return product(graph, "Conv", operands, shape, terms, x, w, **attributes)
+    most = terms * x.most * w.most
+    return graph.add("Conv", operands, ("f32", shape, most, 0.0, terms * x.error * w.most + WINOGRAD_BOUND * most), **attributes)
 
 
 def graph_most(x):
@@ -299,7 +303,7 @@ def quantised_layer(graph, op):
         extents, attributes, size = windows(graph, x)
         kernels = graph.draw((1, 8, 16, 17, 32))
         w = weight((kernels, x.shape[1], *attributes.pop("kernel_shape")))
-        y = product(graph, "Conv", [d, w], (x.shape[0], kernels, *extents), size * x.shape[1], d, w, **attributes)
+        y = convolution(graph, [d, w], (x.shape[0], kernels, *extents), size, size * x.shape[1], d, w, **attributes)
     else:
         w = weight((x.shape[-1], graph.extent(33)))
         y = product(graph, "MatMul", [d, w], (*x.shape[:-1], w.shape[1]), x.shape[-1], d, w)
