@@ -67,6 +67,6 @@ void watch_activations(Layers *layers, const Samples *samples, const QuantiseOpt
   }
   if (options->feedback) moments_prepare(layers);
   run_apart(layers->graph->arena, layers->graph->file, folder, watch_body, &watch);
-  moments_finish(layers);
+  if (options->feedback) moments_finish(layers);
   for (int i = 0; i < layers->n_activations; i++) finish(&layers->activations[i], &watch.seen[i]);
 }
