@@ -214,6 +214,17 @@ def test_extents_that_only_the_run_knows(compile, tmp_path, name, cases, convolv
         assert_same(run_module(module, feeds, (1, 2)), due(name, model, feeds, cases is PLANES, **changed))
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("convolved", [True, False])
+def test_a_window_around_the_input_has_the_mean_0(compile, tmp_path, target, convolved):
+    """Of its two rows one is before the input, one behind it: of no point, and 0 / 0 is none."""
+    case = dict(x=(20, 2, 9), kernel_shape=[2, 3], dilations=[3, 1], pads=[1, 0, 1, 0], dtype="i8")
+    model, feeds = pooled("around", convolved=convolved, **case)
+    zero = parameters("around", "i8", (.25, .125), None)[3]
+    module = compile(model.write(tmp_path), f"--target={target}", "--layout-search=greedy")
+    assert_same(run_module(module, feeds, (1,)), {model.outputs[0]: numpy.full((1, 20, 1, 7), zero)})
+
+
 @pytest.mark.optimised_here
 @pytest.mark.parametrize("channels, pixels", [(37, (4, 5)), (16, (7, 7)), (3, (9,))])
 def test_channels_may_be_last(compile, tmp_path, channels, pixels):
