@@ -11,7 +11,6 @@
 #include "requantise.h"
 #include "simd/int8.h"
 #include "simd/simd.h"
-#include "windows.h"
 
 /* legal: 1..268435456 */
 enum { IN_H = 8 };
@@ -177,8 +176,8 @@ static void one_row(const Plane *plane, int64_t line) {
              .x_zero = plane->x_zero,
              .finish = plane->finish,
              .from = from,
-             .begin = points_before(from, WINDOW_H, DILATION_H, 0),
-             .end = points_before(from, WINDOW_H, DILATION_H, IN_H)};
+             .begin = from < 0 ? ceil_div(-from, DILATION_H) : 0,
+             .end = from < IN_H ? min_i64(WINDOW_H, ceil_div(IN_H - from, DILATION_H)) : 0};
   if (ANY_WIDTH)
     tiles_of_any_row(&row);
   else

@@ -23,7 +23,6 @@
 #include "requantise.h"
 #include "simd/int8.h"
 #include "simd/simd.h"
-#include "windows.h"
 
 /* R.
  * legal: 1..4096 */
@@ -342,8 +341,9 @@ static int64_t first_column(int64_t row_tile) {
 
 /* The columns of a tile whose tap s lies in the input. left: the input column of its first column's first tap. */
 static uint32_t columns_inside(int64_t left, int64_t s, int64_t columns) {
-  int64_t first = points_before(left + s * DILATION_W, columns, STRIDE_W, 0);
-  int64_t end = points_before(left + s * DILATION_W, columns, STRIDE_W, IN_W);
+  int64_t before = -left - s * DILATION_W, past = before + IN_W; /* columns m with before <= m * STRIDE_W < past */
+  int64_t first = before > 0 ? min_i64(ceil_div(before, STRIDE_W), columns) : 0;
+  int64_t end = past > 0 ? min_i64(ceil_div(past, STRIDE_W), columns) : 0;
   return first < end ? (1u << end) - (1u << first) : 0;
 }
 
@@ -365,8 +365,8 @@ static Place place_of(const Conv *c, const Run *run, int64_t t, Blocks blocks) {
   int64_t out = vector * OUT_PLANE + (row * OUT_W + column) * LANES;
   Place p = {.vectors = OC_TAIL > 0 && run->oc_group == c->oc_groups - 1 ? OC_TAIL : OC_VECTORS,
              .columns = (int)(first_column(t % ROW_TILES + 1) - column),
-             .first_row = points_before(top, WINDOW_H, DILATION_H, 0),
-             .end_row = points_before(top, WINDOW_H, DILATION_H, IN_H),
+             .first_row = top < 0 ? min_i64(WINDOW_H, ceil_div(-top, DILATION_H)) : 0,
+             .end_row = top < IN_H ? min_i64(WINDOW_H, ceil_div(IN_H - top, DILATION_H)) : 0,
              .w = c->w + run->oc_group * group_weights(c),
              .start = c->start + vector * LANES,
              .taps = POINT ? c->taps + vector * LANES : NULL,
