@@ -10,6 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "same_file.h"
+#include "support/list.h"
+
 /* EXIT_INVALID for what the user can correct in the command or the model; EXIT_ENVIRONMENT otherwise. */
 static ExitCode code_of(int error) {
   switch (error) {
@@ -48,47 +51,20 @@ static ssize_t read_all(int file, uint8_t *data, size_t size) {
 
 /* ---- outputs ---- */
 
-enum { MAX_OUTPUTS = 8 };
-
-typedef struct FileId {
-  dev_t device;
-  ino_t inode; /* 0: there is no such file or folder yet */
-} FileId;
-
-typedef struct Output {
-  const char *path;
-  FileId file, folder;
-} Output;
-
-static Output outputs[MAX_OUTPUTS];
-static int n_outputs;
-
-static FileId id_of(const char *path, mode_t kind) {
-  struct stat status;
-  if (stat(path, &status) != 0 || (status.st_mode & S_IFMT) != kind) return (FileId){0};
-  return (FileId){status.st_dev, status.st_ino};
-}
-
-static bool same_id(FileId a, FileId b) { return a.inode && a.inode == b.inode && a.device == b.device; }
-
-static bool same_place(const Output *a, const Output *b) {
-  if (!strcmp(a->path, b->path) || same_id(a->file, b->file)) return true;
-  return same_id(a->folder, b->folder) && !strcmp(file_last_part(a->path), file_last_part(b->path));
-}
+static FilePlace *outputs;
+static int n_outputs, outputs_capacity;
 
 void file_is_output(Arena *arena, const char *path) {
-  const char *folder = arena_format(arena, "%.*s.", (int)(file_last_part(path) - path), path);
-  Output it = {.path = path, .file = id_of(path, S_IFREG), .folder = id_of(folder, S_IFDIR)};
+  FilePlace it = file_place(path);
   for (int i = 0; i < n_outputs; i++)
     if (same_place(&outputs[i], &it))
       fatal_at(LOCATION_FILE(path), EXIT_INVALID, "two outputs would be written to this file; expected one for each");
-  if (n_outputs == MAX_OUTPUTS) bug("more than %d outputs", MAX_OUTPUTS);
-  outputs[n_outputs++] = it;
+  *LIST_ADD(arena, outputs, n_outputs, outputs_capacity) = it;
 }
 
 static void check_is_not_output(const char *path, Location where, const struct stat *status) {
   for (int i = 0; i < n_outputs; i++)
-    if (same_id(outputs[i].file, (FileId){status->st_dev, status->st_ino}))
+    if (same_id(outputs[i].file, file_id(status)))
       fatal_at(where, EXIT_INVALID,
                "\"%s\" is read, and the output would replace it; expected another path than \"%s\" for that", path,
                outputs[i].path);

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 
 import numpy as np
@@ -143,6 +144,39 @@ def test_a_run_that_fails_writes_nothing_and_says_what_the_module_said(rnnrun, m
 
 def test_unwritable_output_is_an_environment_error(rnnrun, module, files):
     refuses(rnnrun("run", module, *given(files), "--output", f"y=@{files}/none/y.npy"), 5, "none/y.npy")
+
+
+@pytest.mark.parametrize("words, output, read", [
+    ("run {m} --input x=@x.npy --input k=@k.npy --output y=@m.so", "--output y=@m.so", "the module"),
+    ("run {m} --input x=@x.npy --input k=@k.npy --output y=@./k.npy", "--output y=@./k.npy", "--input k=@k.npy"),
+    ("run {m} --input x=2x3xf32=@x.bin --input k=zeros --output y=@link", "--output y=@link", "--input x=@x.bin"),
+    ("run {m} --input x=zeros --input k=zeros --output y=@y.npy --output z=@here/y.npy", "--output z=@here/y.npy",
+     "--output y=@y.npy"),
+    ("run {m} --input x=zeros --input k=zeros --weights=w --output y=@w", "--output y=@w", "--weights=w"),
+    ("profile {m} --html=m.so", "--html=m.so", "the module"),
+    ("profile {m} --input x=@x.npy --html=x.npy", "--html=x.npy", "--input x=@x.npy"),
+    ("profile {m} --weights=w --trace=./w", "--trace=./w", "--weights=w"),
+    ("profile {m} --trace=page --html=here/page", "--html=here/page", "--trace=page"),
+])
+def test_an_output_that_would_replace_a_file_of_the_command_line_is_refused(rnnrun, module, files, words, output, read):
+    """Also by another name or through a link, and two outputs before there is a file."""
+    shutil.copy(module, files / "m.so")
+    X.tofile(files / "x.bin")
+    (files / "w").write_bytes(b"weights")
+    (files / "link").symlink_to("x.bin")
+    (files / "here").symlink_to(".")
+    before = contents(files)
+    refuses(rnnrun(*words.format(m=files / "m.so").split(), cwd=files), 2, f"{output} would replace the file of {read}")
+    assert contents(files) == before
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def test_a_device_is_of_no_one_alone(rnnrun, module):
+    done = rnnrun("run", module, "--input", "x=zeros", "--input", "k=zeros", "--output", "y=@/dev/null", "--output", "z=@/dev/null")
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_pipe_is_written_to_and_stays_one(rnnrun, module, files):

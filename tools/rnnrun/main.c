@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* rnnrun runs, verifies, benchmarks, profiles and inspects a compiled module. It needs libc only. */
+#include "overwrites.h"
 #include "support.h"
 #include "verbs.h"
 
@@ -10,6 +11,7 @@ static int (*const verbs[])(const Arguments *) = {
 
 int main(int argc, char **argv) {
   Arguments arguments = parse_arguments(argc, argv);
+  check_overwrites(&arguments);
   int exit_code = verbs[arguments.verb](&arguments);
   free_arguments(&arguments);
   check_stdout();
