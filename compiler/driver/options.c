@@ -47,6 +47,11 @@ static void take_words(Options *options, const CommandLine *line) {
     REFUSE("targets: expected no model, found \"%s\"", line->words[0]);
 }
 
+static void check_settings(const Options *options) {
+  const char *name, *option = settings_twice(&options->settings, &name);
+  if (option) REFUSE("%s: expected \"%.80s\" once, found it twice", option, name);
+}
+
 /* ---- targets ---- */
 
 void options_add_target(Options *options, const Target *target, bool native) {
@@ -188,6 +193,7 @@ Options parse_options(Arena *arena, int argc, char **argv) {
   }
   options.verb = (Verb)line.verb;
   take_words(&options, &line);
+  check_settings(&options);
   check_tuning(&options);
   check_quantising(&options);
   check_kind(&options);

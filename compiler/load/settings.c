@@ -74,6 +74,26 @@ bool settings_add_freeze(ModelSettings *settings, Arena *arena, const char *text
   return cut(arena, text, false, &freeze->name, &freeze->value);
 }
 
+static bool same_name(const char *network, const char *name, const char *other_network, const char *other) {
+  bool same_network = network && other_network ? !strcmp(network, other_network) : network == other_network;
+  return same_network && !strcmp(name, other);
+}
+
+const char *settings_twice(const ModelSettings *settings, const char **name) {
+  for (int i = 0; i < settings->n_dims; i++)
+    for (const DimSetting *dim = &settings->dims[i], *one = settings->dims; one < dim; one++)
+      if (same_name(dim->network, *name = dim->name, one->network, one->name)) return "--dim";
+  for (int i = 0; i < settings->n_states; i++)
+    for (const StateSetting *state = &settings->states[i], *one = settings->states; one < state; one++)
+      if (same_name(state->network, *name = state->input, one->network, one->input) ||
+          same_name(state->network, *name = state->output, one->network, one->output))
+        return "--state";
+  for (int i = 0; i < settings->n_freezes; i++)
+    for (const FreezeSetting *freeze = &settings->freezes[i], *one = settings->freezes; one < freeze; one++)
+      if (same_name(freeze->network, *name = freeze->name, one->network, one->name)) return "--freeze";
+  return NULL;
+}
+
 static bool is_for(const char *network, const ModelSettings *settings) {
   return !network || !strcmp(network, settings->network);
 }
@@ -247,15 +267,7 @@ static void pair_states(const ModelSettings *settings, Graph *graph) {
 static void tell_unused_dim(const Graph *graph, const char *name) {
   int count = dim_symbol_count(graph->dims);
   const char **names = ARENA_ARRAY(graph->arena, const char *, count);
-  bool there = false;
-  for (int i = 0; i < count; i++) {
-    names[i] = dim_symbol_at(graph->dims, i)->name;
-    there |= !strcmp(names[i], name);
-  }
-  if (there) {
-    error_at(LOCATION_FILE(graph->file), EXIT_INVALID, "--dim: expected \"%.80s\" once, found it twice", name);
-    return;
-  }
+  for (int i = 0; i < count; i++) names[i] = dim_symbol_at(graph->dims, i)->name;
   error_at(LOCATION_FILE(graph->file), EXIT_INVALID, "--dim: the model has no named dim \"%.80s\"; it has %s", name,
            nearest_names(graph->arena, name, names, count));
 }

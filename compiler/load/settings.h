@@ -49,6 +49,8 @@ bool settings_add_freeze(ModelSettings *settings, Arena *arena, const char *text
 
 /* Of a bundle of `count` networks: "NETWORK:NAME" is the NAME of one. */
 void settings_take_networks(ModelSettings *settings, Arena *arena, const char *const *networks, int count);
+/* The option that sets one name of one network twice, and that name; NULL: there is none. */
+const char *settings_twice(const ModelSettings *settings, const char **name);
 /* The same settings, for one network's reader; NULL: for the one model. */
 ModelSettings settings_for(const ModelSettings *settings, const char *network, ModelFiles *files);
 /* After all networks of a bundle are read: reports settings that fitted none. The graphs are called as the networks. */

@@ -44,9 +44,19 @@ def test_rnncc_lists_them(rnncc, model, option, message):
     assert (done.returncode, done.stdout) == (2, "") and f"error: {message}" in done.stderr, done.stderr
 
 
-def test_a_dim_that_is_bounded_twice_is_told_so(rnncc, model):
-    done = rnncc("inspect", model, "--dim=T=3", "--dim=T=4")
-    assert done.returncode == 2 and 'error: --dim: expected "T" once, found it twice' in done.stderr
+@pytest.mark.parametrize("options, told", [
+    ("--dim=T=3 --dim=T=4", '--dim: expected "T"'), ("--state=sound=soft --state=sound=loud", '--state: expected "sound"'),
+    ("--state=sound=soft --state=lengths=soft", '--state: expected "soft"'), ("--freeze=sound=1 --freeze=sound=1", '--freeze: expected "sound"')])
+def test_what_is_set_twice_is_told_so(rnncc, model, options, told):
+    """Of one network of a bundle, too; what is set for all may be set otherwise for one."""
+    done = rnncc("inspect", model, *options.split())
+    assert done.returncode == 2 and f"error: {told} once, found it twice" in done.stderr, done.stderr
+    first, second = options.replace("=", "=a:", 1).split()
+    kind, setting = second[2:].split("=", 1)
+    done = rnncc("inspect", f"a={model}", f"b={model}", first, f"--{kind}=a:{setting}")
+    assert done.returncode == 2 and f"error: {told} once, found it twice" in done.stderr, done.stderr
+    done = rnncc("inspect", f"a={model}", f"b={model}", first, f"--{kind}=b:{setting}")
+    assert "twice" not in done.stderr
 
 
 @pytest.mark.parametrize("option, start, more", [
@@ -61,8 +71,8 @@ def test_of_many_names_the_nearest_are_listed(rnncc, many, option, start, more):
 
 
 def test_what_states_and_constants_took_is_not_listed(rnncc, model):
-    done = rnncc("inspect", model, "--state=sound=loud", "--state=sound=soft")
-    assert 'has no input "sound"; it has "lengths"\n' in done.stderr
+    done = rnncc("inspect", model, "--state=sound=loud", "--state=x=soft")
+    assert 'has no input "x"; it has "lengths"\n' in done.stderr
     done = rnncc("inspect", model, "--freeze=lengths=[[1]]", "--freeze=x=1")
     assert 'has no input "x"; it has "sound"\n' in done.stderr
 
