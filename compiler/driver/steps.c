@@ -116,8 +116,10 @@ static Units units_of(const Compilation *c) {
 static void step_write_unit(Compilation *c) {
   Units units = units_of(c);
   c->folder = output_folder(c->options, c->arena);
-  write_units(&units, c->folder);
-  if (c->options->emit == EMIT_C) write_sources(&units, c->folder, output_name(c->options, c->arena));
+  if (c->options->emit == EMIT_C)
+    write_sources(&units, c->folder, output_name(c->options, c->arena));
+  else
+    write_units(&units, c->folder);
 }
 
 static Build build_of(const Compilation *c) {

@@ -4,6 +4,7 @@
 #define RNNCC_TOOLCHAIN_H
 
 #include "emit/unit.h"
+#include "link/source_folder.h"
 #include "support/sandbox.h"
 
 /* What is to be built. */
@@ -19,10 +20,10 @@ typedef struct Build {
  * the data folder. */
 void write_units(const Units *units, const char *folder);
 
-/* Copies these files as well, and writes a Makefile and a CMakeLists.txt: the folder builds without rnncc. `name`: of
- * the static library. */
+/* The same with these files as well, a Makefile and a CMakeLists.txt: the folder builds without rnncc. `name`: of the
+ * static library. Ends with EXIT_INVALID where one would replace another output, or a file that rnncc did not write. */
 void write_sources(const Units *units, const char *folder, const char *name);
-void write_build_files(const Units *units, const Build *build, const char *folder);
+void add_build_files(SourceFolder *folder, const Units *units, const Build *build);
 
 /* The arguments of a compiler, clang or gcc, and of its linking; NULL-terminated. Only a generated unit is built for
  * the vectors of a target: the runtime, where `vectors` is NULL, is what finds out whether the CPU has them. */

@@ -6,6 +6,10 @@
 #include "link/toolchain.h"
 #include "support/files.h"
 
+/* By which a folder is known that rnncc filled before. */
+#define MAKEFILE_BEGINS "# Builds with no rnncc at hand"
+#define CMAKE_BEGINS "# Builds the module and the static library with no rnncc at hand"
+
 static void add_arguments(Text *text, const char *before, const char *const *arguments, const char *after) {
   text_add(text, "%s", before);
   for (; *arguments; arguments++) text_add(text, " %s", *arguments);
@@ -52,8 +56,8 @@ static Text makefile(Arena *arena, const Units *units, const Build *build) {
   const Build module = shared(build);
   Text text = text_new(arena);
   text_add(&text,
-           "# Builds with no rnncc at hand, by clang or gcc: make, make CC=gcc; the static library: make lib%s.a\n"
-           "CC = " RNNCC_CLANG_NAME "\n",
+           MAKEFILE_BEGINS ", by clang or gcc: make, make CC=gcc; the static library: make lib%s.a\n"
+                           "CC = " RNNCC_CLANG_NAME "\n",
            build->name);
   for (int i = 0; i < units->count; i++) {
     const Unit *unit = units->list[i];
@@ -98,9 +102,9 @@ static Text cmake_lists(Arena *arena, const Units *units, const Build *build) {
   const char *name = build->name, *sources = objects_of(arena, units, ".c");
   Text text = text_new(arena);
   text_add(&text,
-           "# Builds the module and the static library with no rnncc at hand:\n"
-           "# cmake -B build -DCMAKE_C_COMPILER=" RNNCC_CLANG_NAME " && cmake --build build\n"
-           "cmake_minimum_required(VERSION 3.16)\nproject(%s C)\n\n",
+           CMAKE_BEGINS ":\n"
+                        "# cmake -B build -DCMAKE_C_COMPILER=" RNNCC_CLANG_NAME " && cmake --build build\n"
+                        "cmake_minimum_required(VERSION 3.16)\nproject(%s C)\n\n",
            name);
   for (int i = 0; i < units->count; i++) {
     const Unit *unit = units->list[i];
@@ -122,9 +126,8 @@ static Text cmake_lists(Arena *arena, const Units *units, const Build *build) {
   return text;
 }
 
-void write_build_files(const Units *units, const Build *build, const char *folder) {
-  Arena *arena = units->list[0]->program->arena;
-  Text make = makefile(arena, units, build), cmake = cmake_lists(arena, units, build);
-  file_write(arena, arena_format(arena, "%s/Makefile", folder), make.data, make.length);
-  file_write(arena, arena_format(arena, "%s/CMakeLists.txt", folder), cmake.data, cmake.length);
+void add_build_files(SourceFolder *folder, const Units *units, const Build *build) {
+  Text make = makefile(folder->arena, units, build), cmake = cmake_lists(folder->arena, units, build);
+  source_folder_add(folder, "Makefile", (FileBytes){(const uint8_t *)make.data, make.length}, MAKEFILE_BEGINS);
+  source_folder_add(folder, "CMakeLists.txt", (FileBytes){(const uint8_t *)cmake.data, cmake.length}, CMAKE_BEGINS);
 }

@@ -5,20 +5,19 @@
 #include "machine/targets.h"
 #include "support/data_directory.h"
 #include "support/files.h"
-#include "support/folder.h"
 
 enum { MAX_SOURCE = 1 << 22 };
 
-static void copy_file(Arena *arena, const char *from, const char *to) {
-  FileBytes bytes = file_read(arena, from, MAX_SOURCE, LOCATION_FILE(from));
-  file_write(arena, to, bytes.data, bytes.size);
+static const char unit_begins[] = "/* Generated: rnncc "; /* as emit_unit() writes it, with its build record */
+
+static void add_copy(SourceFolder *folder, const char *from, const char *name) {
+  const char *path = arena_format(folder->arena, "%s/%s", from, name);
+  source_folder_add(folder, name, file_read(folder->arena, path, MAX_SOURCE, LOCATION_FILE(path)), NULL);
 }
 
-static void copy_folder(Arena *arena, const char *from, const char *to, const char *endings) {
-  FileNames files = folder_list(arena, from, endings);
-  for (int i = 0; i < files.count; i++)
-    copy_file(arena, arena_format(arena, "%s/%s", from, files.names[i]),
-              arena_format(arena, "%s/%s", to, files.names[i]));
+static void add_copies(SourceFolder *folder, const char *from, const char *endings) {
+  FileNames files = folder_list(folder->arena, from, endings);
+  for (int i = 0; i < files.count; i++) add_copy(folder, from, files.names[i]);
 }
 
 /* Of a device's runtime, in which edge.c has the place of all others. */
@@ -87,38 +86,49 @@ const char *units_runtime_text(const Units *units) {
   return runtime_text(program->arena, program->graph->config->edge, any_can_change(units), units);
 }
 
-static void copy_runtime(Arena *arena, const char *from, const char *folder, bool edge) {
-  copy_folder(arena, from, folder, edge ? ".h.def" : ".c.h.def");
+static FileBytes bytes_of(const char *text) { return (FileBytes){(const uint8_t *)text, strlen(text)}; }
+
+static void add_units(SourceFolder *folder, const Units *units) {
+  for (int i = 0; i < units->count; i++)
+    source_folder_add(folder, units->list[i]->file, bytes_of(units->list[i]->text.data), unit_begins);
+  const WeightsFile *weights = units->list[0]->program->weights_file;
+  source_folder_add_parts(folder, "weights.bin", weights->parts, weights->n_parts);
+  source_folder_add(folder, "runtime.c", bytes_of(units_runtime_text(units)), NULL);
+}
+
+static void add_runtime(SourceFolder *folder, const char *data, bool edge) {
+  const char *from = arena_format(folder->arena, "%s/runtime", data);
+  add_copies(folder, from, edge ? ".h.def" : ".c.h.def");
   if (!edge) return;
-  folder_make(arena_format(arena, "%s/edge", folder));
-  for (size_t i = 0; i < sizeof edge_sources / sizeof *edge_sources; i++)
-    copy_file(arena, arena_format(arena, "%s/%s", from, edge_sources[i]),
-              arena_format(arena, "%s/%s", folder, edge_sources[i]));
+  source_folder_add_folder(folder, "edge");
+  for (size_t i = 0; i < sizeof edge_sources / sizeof *edge_sources; i++) add_copy(folder, from, edge_sources[i]);
 }
 
-void write_units(const Units *units, const char *folder) {
-  const Program *program = units->list[0]->program;
-  Arena *arena = program->arena;
-  folder_make(folder);
-  for (int i = 0; i < units->count; i++) {
-    const Unit *unit = units->list[i];
-    file_write(arena, arena_format(arena, "%s/%s", folder, unit->file), unit->text.data, unit->text.length);
-  }
-  const WeightsFile *weights = program->weights_file;
-  file_write_parts(arena, arena_format(arena, "%s/weights.bin", folder), weights->parts, weights->n_parts);
-  const char *runtime = units_runtime_text(units);
-  file_write(arena, arena_format(arena, "%s/runtime.c", folder), runtime, strlen(runtime));
+static void add_templates(SourceFolder *folder, const char *data) {
+  const char *from = arena_format(folder->arena, "%s/templates", data);
+  FileNames vocabulary = folder_list(folder->arena, arena_format(folder->arena, "%s/simd", from), ".h");
+  add_copies(folder, from, ".h");
+  source_folder_add_folder(folder, "simd");
+  for (int i = 0; i < vocabulary.count; i++)
+    add_copy(folder, from, arena_format(folder->arena, "simd/%s", vocabulary.names[i]));
 }
 
-void write_sources(const Units *units, const char *folder, const char *name) {
+void write_units(const Units *units, const char *path) {
+  SourceFolder folder = {.arena = units->list[0]->program->arena, .path = path};
+  add_units(&folder, units);
+  source_folder_write(&folder);
+}
+
+/* The build files first: if writing ends before its end, they say whose folder it is. */
+void write_sources(const Units *units, const char *path, const char *name) {
   const Program *program = units->list[0]->program;
   const Config *config = program->graph->config;
-  Arena *arena = program->arena;
-  const char *data = data_directory(arena);
-  copy_runtime(arena, arena_format(arena, "%s/runtime", data), folder, config->edge);
-  copy_folder(arena, arena_format(arena, "%s/templates", data), folder, ".h");
-  const char *simd = arena_format(arena, "%s/simd", folder);
-  folder_make(simd);
-  copy_folder(arena, arena_format(arena, "%s/templates/simd", data), simd, ".h");
-  write_build_files(units, &(Build){.target = config->target, .name = name, .edge = config->edge}, folder);
+  SourceFolder folder = {.arena = program->arena, .path = path};
+  const char *data = data_directory(folder.arena);
+  add_build_files(&folder, units, &(Build){.target = config->target, .name = name, .edge = config->edge});
+  add_units(&folder, units);
+  add_runtime(&folder, data, config->edge);
+  add_templates(&folder, data);
+  source_folder_check(&folder);
+  source_folder_write(&folder);
 }

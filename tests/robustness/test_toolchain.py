@@ -268,6 +268,41 @@ def test_each_output_has_a_file_of_its_own(rnncc, root, tmp_path, network, words
     assert (tmp_path / "m.so").exists() == (code == 0)
 
 
+def contents(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("name", ["Makefile", "CMakeLists.txt", "network.c", "run.c", "simd/plain.h"])
+def test_emitted_c_replaces_no_file_that_rnncc_did_not_write(rnncc, network, name):
+    """Its own it does, which each tells by its first line, or by those that stand beside it."""
+    folder = network.parent / "c"
+    emit = [network.name, "--emit=c", "-o", "c"]
+    (folder / name).parent.mkdir(parents=True)
+    (folder / "mine.c").write_text("int mine;\n")
+    for _ in range(2):
+        (folder / name).write_text("# Builds mine.\n")
+        before = contents(folder)
+        done = rnncc(*emit, cwd=network.parent)
+        assert done.returncode == 2 and f"c/{name}: error: rnncc did not write this file" in done.stderr, done.stderr
+        assert contents(folder) == before
+        (folder / name).unlink()
+        for _ in range(2):
+            done = rnncc(*emit, "--target=x86-64-v3", cwd=network.parent)
+            assert (done.returncode, done.stderr) == (0, "") and (folder / "mine.c").exists()
+        if name in ("run.c", "simd/plain.h"):
+            break  # beside a Makefile of rnncc's they are rnncc's
+
+
+@pytest.mark.parametrize("depfile, code", [("c/Makefile", 2), ("./c//network.c", 2), ("link/c/weights.bin", 2), ("c/simd/plain.h", 2),
+                                           ("c/simd", 2), ("c/m.d", 0)])
+def test_no_output_is_a_file_of_another_ones_folder(rnncc, network, depfile, code):
+    """Also before there is a folder."""
+    (network.parent / "link").symlink_to(".")
+    done = rnncc(network.name, "--emit=c", "-o", "c", f"--depfile={depfile}", cwd=network.parent)
+    assert done.returncode == code and ("two outputs would be written to this file" in done.stderr) == (code == 2), done.stderr
+    assert (network.parent / "c").exists() == (code == 0)
+
+
 @pytest.mark.parametrize("line", ["inspect digits_rnn.json", "--emit=h -o - digits_rnn.json", "--emit=dot -o - digits_rnn.json", "--help", "--version",
                                   "targets", "schedules show ../schedules/x86-64-v3.jsonl", "schedules check ../schedules/x86-64-v3.jsonl"])
 def test_what_does_not_fit_on_stdout_is_an_error(rnncc, root, line):

@@ -19,6 +19,7 @@ bool same_id(FileId a, FileId b);
 typedef struct FilePlace {
   const char *path; /* must stay */
   FileId file, folder;
+  const char *below; /* of the path, what is in `folder`, the nearest that is there: "m.so", or "new/m.so" */
 } FilePlace;
 
 FilePlace file_place(const char *path);
