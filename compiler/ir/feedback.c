@@ -4,12 +4,12 @@
 #include <math.h>
 
 /* Of many rows nearly all directions are in use, and errors have nowhere to go. The time grows by the cube of depth. */
-enum { MOST_ROWS_OF_DEPTH = 4, MOST_DEPTH = 1024 };
+enum { MOST_ROWS_OF_DEPTH = 4 };
 
 /* Part of the mean square that is added in every direction: others than the rows' do not become free. */
 static const double DAMPING = 1e-3;
 
-bool feedback_fits(int64_t depth) { return depth <= MOST_DEPTH; }
+bool feedback_fits(int64_t depth) { return depth <= FEEDBACK_MOST_DEPTH; }
 
 void feedback_add(double *moments, int64_t n, int64_t depth, const float *rows) {
   for (int64_t row = 0; row < n; row++)

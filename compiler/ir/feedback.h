@@ -18,6 +18,7 @@
 const double *feedback_for(Arena *arena, int64_t n, int64_t depth, const float *rows);
 
 /* The same in parts, for any number of rows. Is this depth one for which it pays? */
+enum { FEEDBACK_MOST_DEPTH = 1024 };
 bool feedback_fits(int64_t depth);
 /* Adds to the upper triangle of x' x. */
 void feedback_add(double *moments, int64_t n, int64_t depth, const float *rows);

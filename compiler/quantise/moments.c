@@ -55,15 +55,42 @@ static int64_t depth_of(const Layer *layer, int k) {
   return narrow_channels(layer->node, layer->kind->weights[k], &(NarrowWeights){0});
 }
 
+static const char *weights_name(const Layer *layer, int k) {
+  const Value *weights = layer->node->inputs[layer->kind->weights[k]];
+  return weights->name ? weights->name : layer->node->name;
+}
+
+/* Weights whose products sum too many numbers. */
+typedef struct Deep {
+  Text names; /* of the first ones, with their K */
+  int n;
+} Deep;
+
+static void add_deep(Deep *deep, const Layer *layer, int k, int64_t depth) {
+  enum { MOST_TOLD = 8 };
+  if (deep->n++ < MOST_TOLD)
+    text_add(&deep->names, "%s`%.80s` (K = %lld)", deep->n > 1 ? ", " : "", weights_name(layer, k), (long long)depth);
+  else if (deep->n == MOST_TOLD + 1)
+    text_add(&deep->names, " and others");
+}
+
 void moments_prepare(Layers *layers) {
+  Deep deep = {.names = text_new(layers->graph->arena)};
   for (int i = 0; i < layers->n; i++) {
     Layer *layer = &layers->list[i];
     for (int k = 0; multiplies_rows(layer) && k < layer->kind->n_weights; k++) {
       int64_t depth = depth_of(layer, k);
-      if (feedback_fits(depth) && first_of(layers, layer->node, k) == layer)
+      if (first_of(layers, layer->node, k) != layer) continue;
+      if (feedback_fits(depth))
         layer->moments[k] = shared_memory((size_t)(depth * depth) * sizeof(double));
+      else
+        add_deep(&deep, layer, k, depth);
     }
   }
+  if (deep.n)
+    warn_at(LOCATION_FILE(layers->graph->file),
+            "--feedback: where products sum more than %d numbers, the integers are the nearest ones: %s",
+            FEEDBACK_MOST_DEPTH, deep.names.data);
 }
 
 /* ---- outputs ---- */
@@ -174,11 +201,10 @@ static void finish(Layer *layer, int k, Arena *arena) {
   if (!layer->moments[k]) return;
   layer->feedback[k] = feedback_of(arena, layer->moments[k], depth_of(layer, k));
   if (layer->feedback[k]) return;
-  const Value *weights = layer->node->inputs[layer->kind->weights[k]];
   warn_at(layer->node->where,
           "--feedback: `%s` has the nearest integers; expected samples that show what it multiplies, found nothing but "
           "zeros, numbers that are not finite, or what no loop can collect",
-          weights->name ? weights->name : layer->node->name);
+          weights_name(layer, k));
 }
 
 void moments_finish(Layers *layers) {

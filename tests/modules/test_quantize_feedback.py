@@ -225,6 +225,21 @@ def test_what_has_another_shape_in_each_iteration_is_not_seen_and_a_warning_says
     assert done.stderr.count("has the nearest integers") == len(hidden) and "nearest integers" not in plain.stderr
 
 
+def test_a_warning_names_what_is_too_deep_to_be_chosen(rnncc, tmp_path):
+    """Only what rounds otherwise than the option says: not R, and nothing where the option is not given."""
+    model = Model("deep")
+    x = model.input("x", "f32", [2, 1, 1025])
+    for name in ("first", "second"):
+        w, r = model.constant(weights(len(name), 1, 8, 1025), f"W_{name}"), model.constant(weights(1, 1, 8, 8), f"R_{name}")
+        model.node("RNN", [x, w, r], outputs=[f"y_{name}"], hidden_size=8)
+        model.output(f"y_{name}")
+    path, data = model.write(tmp_path), save(tmp_path, "x", [drawn(k, 2, 1, 1025) for k in range(4)])
+    done = quantise(rnncc, path, tmp_path / "q.json", "--feedback", data=data)
+    assert ("--feedback: where products sum more than 1024 numbers, the integers are the nearest ones: `W_first` (K = 1025), "
+            "`W_second` (K = 1025)\n") in done.stderr and "R_" not in done.stderr and done.stderr.count("K = ") == 2
+    assert "feedback" not in quantise(rnncc, path, tmp_path / "q.json", data=data).stderr
+
+
 def test_outside_loops_activations_of_any_size_are_seen(rnncc, tmp_path):
     w, r = weights(15, 1, 3 * H, I), weights(16, 1, 3 * H, H)
     data = save(tmp_path, "x", [drawn(70 + k, T, 2, I) for k in range(RUNS)])
