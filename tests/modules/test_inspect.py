@@ -114,6 +114,22 @@ def test_a_file_without_a_note_is_told_apart(rnnrun, compile, tmp_path, form, sa
         assert f"for {said}; not a module of rnncc" in done.stderr
 
 
+def test_very_many_notes_are_each_told_once(rnnrun, tmp_path):
+    """20,000 networks, each for two targets, in notes that each of 1,000 segments has."""
+    count, segments, image = 20000, 1000, bytearray()
+    for i in range(2 * count):
+        text = f"model    n{i % count}\ninput    x f32 [2]\ntarget   t{i // count}\n".encode() + b"\0"
+        image += struct.pack("<III8s", 6, len(text), 1, b"rnncc") + text + bytes(-len(text) % 4)
+    start = 64 + 56 * segments
+    header = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\2\1\1", 3, S390, 1, 0, 64, 0, 0, 64, 56, segments, 0, 0, 0)
+    segment = struct.pack("<IIQQQQQQ", 4, 4, start, 0, 0, len(image), len(image), 4)
+    (tmp_path / "many.so").write_bytes(header + segments * segment + image)
+    done = rnnrun("inspect", tmp_path / "many.so")
+    assert done.returncode == 0, done.stderr
+    _, *lines = [line for line in done.stdout.splitlines() if line and not line.startswith("file")]
+    assert lines == [line for i in range(count) for line in (f"model    n{i}", "input    x f32 [2]", "target   t0", "target   t1")]
+
+
 def test_damaged_headers_do_no_harm(rnnrun, compile, tmp_path):
     image = bytearray(changed(compile(ROOT / "models" / "digits_rnn.json"), tmp_path / "m.so").read_bytes())
     random.seed(17)

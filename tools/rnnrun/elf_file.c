@@ -80,7 +80,9 @@ static bool is_of_other_machine(const ElfFile *file) {
 
 /* By the line of the note that names the target, "aarch64-linux-musl+dotprod". */
 static bool is_of_musl(const ElfFile *file) {
-  const char *description = elf_note(file, ELF_LINES, 0), *line = description ? strstr(description, "\ntarget ") : NULL;
+  ElfPlace place = {0};
+  const char *description = elf_note(file, ELF_LINES, &place);
+  const char *line = description ? strstr(description, "\ntarget ") : NULL;
   const char *musl = line ? strstr(line, "-musl") : NULL;
   return musl && musl < strchr(line + 1, '\n');
 }
@@ -133,25 +135,32 @@ static const char *note_text(const ElfFile *file, uint64_t at, uint64_t end) {
   return ours && !file->bytes[text + bytes - 1] ? (const char *)file->bytes + text : NULL;
 }
 
-/* Of rnncc's notes of the kind the one that *index others stand before, which counts down. */
-static const char *note_in(const ElfFile *file, uint64_t at, uint64_t bytes, ElfNote kind, int *index) {
-  if (at > file->size || bytes > file->size - at) return NULL;
-  for (uint64_t end = at + bytes; at + sizeof(Elf64_Nhdr) <= end;) {
-    const char *text = note_text(file, at, end);
-    if (text && number_at(file, at + 8, 4) == kind && (*index)-- == 0) return text;
-    at += sizeof(Elf64_Nhdr) + padded(number_at(file, at, 4)) + padded(number_at(file, at + 4, 4));
+/* The next note of the kind in the segment that is being read. */
+static const char *note_in(const ElfFile *file, ElfNote kind, ElfPlace *place) {
+  while (place->at + sizeof(Elf64_Nhdr) <= place->end) {
+    uint64_t at = place->at;
+    const char *text = note_text(file, at, place->end);
+    place->at += sizeof(Elf64_Nhdr) + padded(number_at(file, at, 4)) + padded(number_at(file, at + 4, 4));
+    if (text && number_at(file, at + 8, 4) == kind) return text;
   }
   return NULL;
 }
 
-const char *elf_note(const ElfFile *file, ElfNote kind, int index) {
+/* Goes on to the segment's notes, if it has any behind those that were read. */
+static void enter_segment(const ElfFile *file, uint64_t header, ElfPlace *place) {
+  uint64_t at = FIELD(file, header, Phdr, p_offset), bytes = FIELD(file, header, Phdr, p_filesz);
+  if (FIELD(file, header, Phdr, p_type) != PT_NOTE || at < place->end) return;
+  if (at > file->size || bytes > file->size - at) return;
+  place->at = at;
+  place->end = at + bytes;
+}
+
+const char *elf_note(const ElfFile *file, ElfNote kind, ElfPlace *place) {
   uint64_t first = FIELD(file, 0, Ehdr, e_phoff), bytes = FIELD(file, 0, Ehdr, e_phentsize);
   uint64_t count = FIELD(file, 0, Ehdr, e_phnum);
-  for (uint64_t i = 0; i < count; i++) {
-    uint64_t at = first + i * bytes;
-    if (FIELD(file, at, Phdr, p_type) != PT_NOTE) continue;
-    const char *text = note_in(file, FIELD(file, at, Phdr, p_offset), FIELD(file, at, Phdr, p_filesz), kind, &index);
-    if (text) return text;
+  while (true) {
+    const char *text = note_in(file, kind, place);
+    if (text || place->segment == count) return text;
+    enter_segment(file, first + place->segment++ * bytes, place);
   }
-  return NULL;
 }

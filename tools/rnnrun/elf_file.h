@@ -26,8 +26,13 @@ const char *elf_machine_here(char text[ELF_MACHINE_TEXT]);
 /* Kinds of notes, as compiler/emit/emit_note.c writes them: lines for people, and the plan as JSON. */
 typedef enum ElfNote { ELF_LINES = 1, ELF_PLAN = 2 } ElfNote;
 
-/* The text of rnncc's note `index` of the kind, from 0: each describes a network for a target. NULL: there is no such
- * one. */
-const char *elf_note(const ElfFile *file, ElfNote kind, int index);
+/* How far the notes of a file were read; all 0: nothing yet. */
+typedef struct ElfPlace {
+  uint64_t segment, at, end; /* segments before `segment` are read, its predecessor's notes up to `at` */
+} ElfPlace;
+
+/* The text of rnncc's next note of the kind: each describes a network for a target. NULL: there is no other. No byte of
+ * the file is of two notes: segments that go back in the file are not read. */
+const char *elf_note(const ElfFile *file, ElfNote kind, ElfPlace *place);
 
 #endif

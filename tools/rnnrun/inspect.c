@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "elf_file.h"
+#include "notes.h"
 #include "session.h"
 #include "support.h"
 #include "verbs.h"
@@ -61,10 +61,10 @@ static void print_line(const char *text, const char *end) {
   free(line);
 }
 
-/* As print_name(), but line ends are those of the text; without the lines that `known` has, too. */
-static void print_lines(const char *text, const char *known) {
+/* As print_name(), but line ends are those of the text; without the lines that are known. */
+static void print_lines(const char *text, const Lines *known) {
   for (const char *end; (end = strchr(text, '\n')); text = end + 1)
-    if (!has_line(known, text, (size_t)(end - text))) print_line(text, end);
+    if (!lines_have(known, text, (size_t)(end - text))) print_line(text, end);
 }
 
 /* The lines of the description that begin so. */
@@ -80,65 +80,53 @@ static bool tells(const char *description, const char *field, const char *value)
   return length > 0 && (size_t)length < sizeof line && has_line(description, line, (size_t)length);
 }
 
-/* The first line names the network. */
-static bool of_one_network(const char *a, const char *b) {
-  size_t length = strcspn(a, "\n");
-  return length == strcspn(b, "\n") && !memcmp(a, b, length);
-}
-
 /* Of a network for several targets, how the others differ from the one that is described. */
-static void print_others(const ElfFile *file, const char *described) {
-  const char *other;
-  for (int i = 0; (other = elf_note(file, ELF_LINES, i)); i++) {
-    if (!strcmp(other, described) || !of_one_network(other, described)) continue;
+static void print_others(const Notes *notes, int described) {
+  Lines known = lines_of(notes->texts[described]);
+  for (int i = notes->first[described]; i >= 0; i = notes->next[i]) {
+    if (!strcmp(notes->texts[i], notes->texts[described])) continue;
     putchar('\n');
-    print_lines(other, described);
+    print_lines(notes->texts[i], &known);
   }
+  lines_free(&known);
 }
 
 /* ---- a module that this machine cannot load ---- */
 
-/* Was the network of note `index` described by an earlier one? */
-static bool is_other_target(const ElfFile *file, int index) {
-  for (int i = 0; i < index; i++)
-    if (of_one_network(elf_note(file, ELF_LINES, i), elf_note(file, ELF_LINES, index))) return true;
-  return false;
-}
-
 /* Of one network, or of all: their number. */
-static int print_foreign_networks(const ElfFile *file, const char *path, const char *network) {
+static int print_foreign_networks(const Notes *notes, const char *path, const char *network) {
   int printed = 0;
-  const char *description;
-  for (int i = 0; (description = elf_note(file, ELF_LINES, i)); i++) {
-    if (is_other_target(file, i) || (network && !tells(description, "model", network))) continue;
+  for (int i = 0; i < notes->count; i++) {
+    if (notes->first[i] != i || (network && !tells(notes->texts[i], "model", network))) continue;
     if (printed++) putchar('\n');
-    print_lines(description, "");
+    print_lines(notes->texts[i], &(Lines){0});
     if (printed == 1) print_file_size(path);
-    print_others(file, description);
+    print_others(notes, i);
   }
   return printed;
 }
 
-static _Noreturn void no_foreign_network(const ElfFile *file, const char *path, const char *network) {
+static _Noreturn void no_foreign_network(const Notes *notes, const char *path, const char *network) {
   enum { FIELD_BYTES = sizeof "model   " };
   char names[1024] = "";
   size_t length = 0;
-  const char *text;
-  for (int i = 0; (text = elf_note(file, ELF_LINES, i)) && length < sizeof names; i++)
-    if (!is_other_target(file, i) && strlen(text) > FIELD_BYTES)
+  for (int i = 0; i < notes->count && length < sizeof names; i++) {
+    const char *text = notes->texts[i];
+    if (notes->first[i] == i && strlen(text) > FIELD_BYTES)
       length += (size_t)snprintf(names + length, sizeof names - length, "%s %.*s", length ? "," : "",
                                  (int)strcspn(text + FIELD_BYTES, "\n"), text + FIELD_BYTES);
+  }
   fail(EXIT_INPUT, "%s: the module has no network %s; it has%s", path, network, names);
 }
 
 /* What can be known of it. */
-static int inspect_foreign(const char *path, const ElfFile *file, const char *network) {
+static int inspect_foreign(const char *path, const ElfFile *file, const Notes *notes, const char *network) {
   char machine[ELF_MACHINE_TEXT], here[ELF_MACHINE_TEXT];
   elf_machine(file, machine);
-  if (!elf_note(file, ELF_LINES, 0))
+  if (!notes->count)
     fail(EXIT_ENVIRONMENT, "%s: for %s; not a module of rnncc, it has no note of rnncc", path, machine);
   printf("%-8s %s; this is %s, so the module is read, not loaded\n", "machine", machine, elf_machine_here(here));
-  if (!print_foreign_networks(file, path, network)) no_foreign_network(file, path, network);
+  if (!print_foreign_networks(notes, path, network)) no_foreign_network(notes, path, network);
   return 0;
 }
 
@@ -181,28 +169,28 @@ static void print_info(const rnncc_info *info, const char *description) {
   print_field("build", info->build);
 }
 
-/* The note of this target, and of this network, where there are several. NULL: there is none. */
-static const char *description_of(const ElfFile *file, const rnncc_info *info, bool several) {
-  const char *found;
-  for (int i = 0; (found = elf_note(file, ELF_LINES, i)); i++)
-    if (tells(found, "target", info->target) && (!several || tells(found, "model", info->name))) return found;
-  return NULL;
+/* The note of this target, and of this network, where there are several. -1: there is none. */
+static int description_of(const Notes *notes, const rnncc_info *info, bool several) {
+  for (int i = 0; i < notes->count; i++)
+    if (tells(notes->texts[i], "target", info->target) && (!several || tells(notes->texts[i], "model", info->name)))
+      return i;
+  return -1;
 }
 
-static void print_network(const rnncc_api *api, const ElfFile *file, const char *path) {
-  const char *description = description_of(file, api->info, api->n_networks > 1);
-  print_info(api->info, description);
+static void print_network(const rnncc_api *api, const Notes *notes, const char *path) {
+  int description = description_of(notes, api->info, api->n_networks > 1);
+  print_info(api->info, description < 0 ? NULL : notes->texts[description]);
   if (path) print_file_size(path);
-  if (description) print_others(file, description);
+  if (description >= 0) print_others(notes, description);
 }
 
-static int inspect_loaded(const Arguments *arguments, const ElfFile *file) {
+static int inspect_loaded(const Arguments *arguments, const Notes *notes) {
   bool one = arguments->network;
   Session session = one ? load_module(arguments->module, arguments->network) : session_load(arguments->module);
   int32_t count = one ? 1 : session.api->n_networks;
   for (int32_t i = 0; i < count; i++) {
     if (i) putchar('\n');
-    print_network(one ? session.api : session.api->networks[i], file, i ? NULL : arguments->module);
+    print_network(one ? session.api : session.api->networks[i], notes, i ? NULL : arguments->module);
   }
   session_close(&session);
   return 0;
@@ -210,8 +198,11 @@ static int inspect_loaded(const Arguments *arguments, const ElfFile *file) {
 
 int inspect_verb(const Arguments *arguments) {
   ElfFile file = elf_open(arguments->module);
-  int code = elf_is_foreign(&file) ? inspect_foreign(arguments->module, &file, arguments->network)
-                                   : inspect_loaded(arguments, &file);
+  Notes notes = {0};
+  if (file.bytes) notes = notes_of(&file, ELF_LINES);
+  int code = elf_is_foreign(&file) ? inspect_foreign(arguments->module, &file, &notes, arguments->network)
+                                   : inspect_loaded(arguments, &notes);
+  notes_free(&notes);
   elf_close(&file);
   return code;
 }

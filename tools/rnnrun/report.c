@@ -249,7 +249,8 @@ static char *plan_of(const Session *session) {
   if (fclose(text)) fail(EXIT_RESOURCE, "out of memory");
   ElfFile file = elf_open(session->path);
   const char *note;
-  for (int i = 0; file.bytes && !plan && (note = elf_note(&file, ELF_PLAN, i)); i++)
+  ElfPlace place = {0};
+  while (file.bytes && !plan && (note = elf_note(&file, ELF_PLAN, &place)))
     if (!strncmp(note, begin, length)) plan = strdup(note);
   elf_close(&file);
   free(begin);
