@@ -59,11 +59,12 @@ LOOP multiply_add(long steps, size_t vector_bytes) {
   return sums[0][0];
 }
 
-#define LOOPS(name, bytes, target)                                                                                     \
-  target static float read_##name(const float *data, size_t size, long passes, bool alternate) {                       \
+/* The third argument is the attribute of the functions. */
+#define LOOPS(name, bytes, ...)                                                                                        \
+  __VA_ARGS__ static float read_##name(const float *data, size_t size, long passes, bool alternate) {                  \
     return read_blocks(data, size, passes, alternate, bytes);                                                          \
   }                                                                                                                    \
-  target static float multiply_add_##name(long steps) { return multiply_add(steps, bytes); }
+  __VA_ARGS__ static float multiply_add_##name(long steps) { return multiply_add(steps, bytes); }
 
 LOOPS(plain, 16, )
 #if defined __x86_64__
