@@ -18,10 +18,10 @@ MACROS = """
 #define OPTIONAL(kind, name) (kind name)
 #define REQUIRED(kind, name) (kind name needed)
 #define OP(name, least, most, out_least, out_most, types, layout, shape, reference, family, ...) \\
-  ROW name least most out_least out_most types | __VA_ARGS__
+  ROW name least most out_least out_most types | family | __VA_ARGS__
 #include "ir/ops.def"
 """
-ROW = re.compile(r"ROW (\w+) (\d+) (-?\d+) (\d+) (-?\d+) TYPES\(\{(.*?)\}, \{(.*?)\}, \{(.*?)\}\) \|(.*)")
+ROW = re.compile(r"ROW (\w+) (\d+) (-?\d+) (\d+) (-?\d+) TYPES\(\{(.*?)\}, \{(.*?)\}, \{(.*?)\}\) \| (\w+) \|(.*)")
 SETS = {"ANY": "f32", "INTEGER": "i64", "SIGNED": "i64", "UNSIGNED": "u32"}
 TYPES = {dtype.name: dtype for dtype in DTYPES}
 
@@ -45,14 +45,16 @@ def type_of(variables, slot):
 
 
 def op_rows(root):
-    """By name: inputs and outputs at least and at most (-1: any number), types of the inputs, and attributes."""
+    """By name: inputs and outputs at least and at most (-1: any number), types of the inputs, attributes, and the family
+    of kernels."""
     text = subprocess.run(["clang-19", "-E", "-P", f"-I{root}/compiler", "-x", "c", "-"], capture_output=True, text=True,
                           check=True, input=MACROS).stdout
     found = {}
     lines = " ".join(text.split()).replace("ROW ", "\nROW ")
-    for name, least, most, out_least, _, variables, inputs, _, attributes in ROW.findall(lines):
+    for name, least, most, out_least, _, variables, inputs, _, family, attributes in ROW.findall(lines):
         slots = [slot for slot in inputs.split(", ") if slot != "0"]
         found[name] = SimpleNamespace(name=name, least=int(least), most=int(most), outputs=int(out_least),
+                                      family=family,
                                       types=[type_of(variables, slot) for slot in slots],
                                       optional=["MAY" in slot for slot in slots],
                                       kinds={a: kind for kind, a in re.findall(r"\((\w+) (\w+)(?: needed)?\)", attributes)},
