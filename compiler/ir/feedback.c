@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "ir/feedback.h"
 
+#include <float.h>
 #include <math.h>
 
 /* Of many rows nearly all directions are in use, and errors have nowhere to go. The time grows by the cube of depth. */
@@ -44,4 +45,50 @@ const double *feedback_for(Arena *arena, int64_t n, int64_t depth, const float *
   double *moments = ARENA_ARRAY(arena, double, depth *depth);
   feedback_add(moments, n, depth, rows);
   return feedback_of(arena, moments, depth);
+}
+
+/* ---- scales ---- */
+
+/* By the k-th of so many scales the largest number is half a step beyond the largest integer, or by each next one less,
+ * in the end a fifth below. A coarser step costs less than the best of many draws gains. */
+enum { SCALES = 128 };
+static const double LEAST_PART = 0.8;
+
+static float scale_of(float largest, int most, int k) {
+  double parts = (double)k / (SCALES - 1), steps = (1 - parts) * (most + 0.5) + parts * LEAST_PART * most;
+  return fmaxf((float)((double)largest / steps), FLT_MIN);
+}
+
+float feedback_round(double wanted, float scale, int most) {
+  float steps = scale == 0 ? 0 : rintf((float)wanted / scale);
+  return fmaxf((float)-most, fminf(steps, (float)most)) * scale;
+}
+
+/* What these numbers, rounded with the scale, add to the sum; `enough` or more: it was not looked at to the end. */
+static double loss_of(const double *diagonal, int64_t depth, int64_t n, const float *numbers, const double *carried,
+                      float scale, int most, double enough) {
+  double wanted[FEEDBACK_MOST_GROUP], loss = 0;
+  for (int64_t k = 0; k < n; k++) wanted[k] = (double)numbers[k] + carried[k];
+  for (int64_t k = 0; k < n && loss < enough; k++) {
+    const double *u = diagonal + k * depth; /* U's row, from the first of the numbers on */
+    double rounded = (double)feedback_round(wanted[k], scale, most), error = (double)numbers[k] - rounded;
+    loss += u[k] * (rounded - wanted[k]) * (rounded - wanted[k]);
+    for (int64_t j = k + 1; j < n; j++) wanted[j] += error * u[j];
+  }
+  return loss;
+}
+
+float feedback_scale(const double *diagonal, int64_t depth, int64_t n, const float *numbers, const double *carried,
+                     int most) {
+  float largest = 0;
+  for (int64_t k = 0; k < n; k++) largest = fmaxf(largest, fabsf(numbers[k]));
+  float best = largest / (float)most;
+  if (best < FLT_MIN) return 0;
+  double least = loss_of(diagonal, depth, n, numbers, carried, best, most, INFINITY);
+  for (int k = 0; k < SCALES; k++) {
+    float scale = scale_of(largest, most, k);
+    double loss = loss_of(diagonal, depth, n, numbers, carried, scale, most, least);
+    if (loss < least) least = loss, best = scale;
+  }
+  return best;
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ir/feedback.h"
 #include "ir/tensor.h"
 #include "support/numbers.h"
 
@@ -76,20 +77,48 @@ static float *largest_of(Arena *arena, const Value *value, const NarrowWeights *
   return largest;
 }
 
-/* The numbers of a channel, rounded one after the other. carried: what those before add to each, zeros at first. */
-static void round_channel(const Value *value, const NarrowWeights *narrow, int64_t channel, const double *feedback,
-                          double *carried, float *data) {
-  int64_t depth = value_count(value) / narrow->count, largest = most_of(narrow);
-  for (int64_t k = 0; k < depth; k++) {
-    int64_t i = narrow->inner == 1 ? k * narrow->count + channel : channel * depth + k;
-    float scale = narrow_scale(narrow, i), number = ((const float *)value->data)[i];
-    double wanted = feedback ? (double)number + carried[k] : (double)number;
-    float steps = scale == 0 ? 0 : rintf((float)wanted / scale);
-    data[i] = fmaxf((float)-largest, fminf(steps, (float)largest)) * scale;
-    double error = (double)number - (double)data[i];
-    for (int64_t j = k + 1; feedback && isfinite(error) && j < depth; j++)
-      carried[j] += error * feedback[k * depth + j];
+/* Weights whose numbers are rounded one after the other, a channel at a time. */
+typedef struct Rounding {
+  const Value *value;
+  const NarrowWeights *narrow;
+  float *scales, *data;
+  int64_t depth;
+  const double *feedback;
+  double *carried; /* of the channel: what those before add to each, zeros at first */
+  bool choose;     /* scales are those by which the groups err least */
+} Rounding;
+
+static int64_t element_of(const Rounding *r, int64_t channel, int64_t k) {
+  return r->narrow->inner == 1 ? k * r->narrow->count + channel : channel * r->depth + k;
+}
+
+/* Numbers that are not finite have the scale that they have. */
+static void choose_scale(const Rounding *r, int64_t channel, int64_t first, int64_t n) {
+  float numbers[FEEDBACK_MOST_GROUP], *scale = &r->scales[scale_place(r->narrow, element_of(r, channel, first))];
+  if (!isfinite(*scale)) return;
+  for (int64_t k = 0; k < n; k++) numbers[k] = ((const float *)r->value->data)[element_of(r, channel, first + k)];
+  *scale = feedback_scale(r->feedback + first * r->depth + first, r->depth, n, numbers, r->carried + first,
+                          most_of(r->narrow));
+}
+
+static void round_group(const Rounding *r, int64_t channel, int64_t first, int64_t n) {
+  if (r->choose) choose_scale(r, channel, first, n);
+  for (int64_t k = first; k < first + n; k++) {
+    int64_t i = element_of(r, channel, k);
+    float number = ((const float *)r->value->data)[i];
+    double wanted = r->feedback ? (double)number + r->carried[k] : (double)number;
+    r->data[i] = feedback_round(wanted, narrow_scale(r->narrow, i), most_of(r->narrow));
+    double error = (double)number - (double)r->data[i];
+    for (int64_t j = k + 1; r->feedback && isfinite(error) && j < r->depth; j++)
+      r->carried[j] += error * r->feedback[k * r->depth + j];
   }
+}
+
+static void round_channel(const Rounding *r, int64_t channel) {
+  int64_t group = r->narrow->group ? r->narrow->group : r->depth;
+  memset(r->carried, 0, (size_t)r->depth * sizeof *r->carried);
+  for (int64_t first = 0; first < r->depth; first += group)
+    round_group(r, channel, first, min_int(group, r->depth - first));
 }
 
 Value *narrow_scaled(Graph *graph, const Value *value, const NarrowWeights *channels, const double *feedback) {
@@ -101,18 +130,16 @@ Value *narrow_scaled(Graph *graph, const Value *value, const NarrowWeights *chan
   int64_t depth = value_count(value) / narrow->count;
   if (narrow->group >= depth) narrow->group = 0;
   narrow->groups = narrow->group ? ceil_div(depth, narrow->group) : 1;
-  float *scales = largest_of(graph->arena, value, narrow), *data;
-  data = ARENA_ARRAY(graph->arena, float, value_count(value));
+  float *scales = largest_of(graph->arena, value, narrow), *data = ARENA_ARRAY(graph->arena, float, value_count(value));
   narrow->scales = scales;
   for (int64_t c = 0; c < narrow->count * narrow->groups; c++) {
     scales[c] /= (float)most_of(narrow);
     if (scales[c] < FLT_MIN) scales[c] = 0;
   }
+  bool choose = feedback && channels->group > 0 && channels->group <= FEEDBACK_MOST_GROUP;
   double *carried = ARENA_ARRAY(graph->arena, double, depth);
-  for (int64_t channel = 0; channel < narrow->count; channel++) {
-    memset(carried, 0, (size_t)depth * sizeof *carried);
-    round_channel(value, narrow, channel, feedback, carried, data);
-  }
+  const Rounding rounding = {value, narrow, scales, data, depth, feedback, carried, choose};
+  for (int64_t channel = 0; channel < narrow->count; channel++) round_channel(&rounding, channel);
   return new_constant(graph, value, data, narrow);
 }
 

@@ -37,7 +37,8 @@ Value *narrow_rounded(Graph *graph, const Value *value, DType dtype);
 
 /* The same to i8 or i4, symmetric, so that the largest number of each group is 127 or 7 times its scale. A group with a
  * number that is infinite or NaN has only NaN. `channels`: its dtype, inner, count, group and most. `feedback`: of
- * ir/feedback.h, over a channel's numbers; NULL: each is rounded to the nearest. */
+ * ir/feedback.h, over a channel's numbers, by which small groups have other scales, too; NULL: each is rounded to the
+ * nearest. */
 Value *narrow_scaled(Graph *graph, const Value *value, const NarrowWeights *channels, const double *feedback);
 
 /* Are these scales 0 or normal, and all numbers that integers of 8 bits stand for finite? Then kernels can multiply by

@@ -225,7 +225,7 @@ def read_from_a_table(op, rows=ROWS, given=None):
 
 
 @pytest.mark.parametrize("op", ["MatMul", "Gemm", "GRU"])
-@pytest.mark.parametrize("precision", ["int8", "int4:32"])
+@pytest.mark.parametrize("precision", ["int8", "int8:8", "int4:16", "int4:32"])
 def test_rows_of_a_table_are_multiplied_by_numbers_that_err_least_on_them(op, precision, run_for, tmp_path):
     net, table, w, feeds = read_from_a_table(op)
     expected = lower_by_feedback(w, table, precision)
