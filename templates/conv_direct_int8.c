@@ -100,6 +100,10 @@ enum { FLOATS = 0 };
  * legal: 0 1 */
 enum { BIAS = 0 };
 
+/* 1: two columns are multiplied by two blocks at once (parts/conv_int8_tiles.h). IN_BLOCK is DOT.
+ * legal: 0 1 */
+enum { BY_TWO = 0 };
+
 /* 1: OUT_W is known only at run time, as IN_W may be. Tiles have COLUMNS columns, and the last of a row the rest: what
  * it lacks is masked. legal: 0 1 */
 enum { ANY_WIDTH = 0 };
@@ -216,6 +220,8 @@ SIMD_FUNCTION void block(vint sums[OC_VECTORS][COLUMNS], const Place *p, const u
   }
 }
 
+#include "parts/conv_int8_tiles.h"
+
 /* The columns of tap s in row r of the window that lie in the input. */
 SIMD_FUNCTION uint32_t inside_of(const Place *p, int64_t r, int64_t s, uint32_t all) {
   if (r < p->first_row || r >= p->end_row) return 0;
@@ -295,10 +301,13 @@ SIMD_FUNCTION void tile(const Conv *c, const Place *p, Blocks blocks, int vector
   const int8_t *w = p->w, *ahead = p->ahead;
   vint sums[OC_VECTORS][COLUMNS];
   begin_sums(sums, c, p, vectors, columns);
-  for (int64_t b = blocks.begin; b < full; b++, x += IN_H * IN_W * IN_BLOCK, w += vectors * WINDOW) {
-    for (int64_t i = 0; i < p->ahead_lines; i++, ahead += LINE) prefetch_later(ahead);
-    block(sums, p, x, w, STEPS, vectors, columns);
-  }
+  if (BY_TWO)
+    blocks_by_two(sums, p, x, w, ahead, full - blocks.begin, vectors, columns);
+  else
+    for (int64_t b = blocks.begin; b < full; b++, x += IN_H * IN_W * IN_BLOCK, w += vectors * WINDOW) {
+      for (int64_t i = 0; i < p->ahead_lines; i++, ahead += LINE) prefetch_later(ahead);
+      block(sums, p, x, w, STEPS, vectors, columns);
+    }
   if (STEP_TAIL > 0 && full < blocks.end) block(sums, p, x, w, STEP_TAIL, vectors, columns);
   if (FLOATS)
     end_in_floats(sums, c, p, vectors, columns);

@@ -37,7 +37,16 @@
  *   vtile_dot(tile, inputs, w, next)   adds each row's two dot products: of its first DOT bytes by the weights w,
  *                                      of the others by `next`. One instruction may do both.
  *   vtile_row(tile, i)             -> vint, the sums of row i, 0 or 1
+ *   vtile_of_rows(a, b)            -> vtile, of which these are the sums
+ *   vtile_inputs_beside(p, next, is_signed)   the first DOT bytes of the first row at p, of the second behind them; the
+ *                                             others of both rows at next, in the same order
+ *   vtile_inputs_between(p, next, distance, is_signed)   the same, the second row `distance` bytes behind the first,
+ *                                             2 * DOT or more; may read what is between
+ *   vtile_inputs_apart(p, p_next, q, q_next, is_signed)   DOT bytes at each: two of the first row, two of the second
+ *   vtile_dot_packed(tile, inputs, left, right)   vtile_dot() with weights in the order of columns: 2 * DOT of each of
+ *                                                 the first LANES / 2 columns, then of the others
  *
+ *   vdot_nothing(is_signed)        -> the address of DOT bytes of an input that add nothing, by any weights
  *   vdot_zero(zero, is_signed)     the input's zero point as dot products count it: u - DOT_ZERO
  *
  * A vint may also hold 2 * LANES numbers of 16 bits, two to a lane:
@@ -126,9 +135,37 @@ SIMD_FUNCTION vtile vtile_dot(vtile tile, vtile_input inputs, vint w, vint next)
   return tile;
 }
 SIMD_FUNCTION vint vtile_row(vtile tile, int i) { return tile.row[i]; }
+SIMD_FUNCTION vtile vtile_of_rows(vint a, vint b) { return (vtile){{a, b}}; }
+SIMD_FUNCTION vtile_input vtile_inputs_apart(const void *p, const void *p_next, const void *q, const void *q_next,
+                                             int is_signed) {
+  return (vtile_input){{{vdot_broadcast(p, is_signed), vdot_broadcast(p_next, is_signed)},
+                        {vdot_broadcast(q, is_signed), vdot_broadcast(q_next, is_signed)}}};
+}
+SIMD_FUNCTION vtile_input vtile_inputs_between(const void *p, const void *next, int distance, int is_signed) {
+  return vtile_inputs_apart(p, next, (const char *)p + distance, (const char *)next + distance, is_signed);
+}
+SIMD_FUNCTION vtile_input vtile_inputs_beside(const void *p, const void *next, int is_signed) {
+  return vtile_inputs_between(p, next, DOT, is_signed);
+}
+SIMD_FUNCTION vtile vtile_dot_packed(vtile tile, vtile_input inputs, vint left, vint right) {
+  int packed[2 * LANES], first[LANES], next[LANES];
+  vint_store(packed, left);
+  vint_store(packed + LANES, right);
+#pragma clang loop unroll(full)
+  for (int i = 0; i < LANES; i++) {
+    first[i] = packed[2 * i];
+    next[i] = packed[2 * i + 1];
+  }
+  return vtile_dot(tile, inputs, vint_load(first), vint_load(next));
+}
 #endif
 
 SIMD_FUNCTION int vdot_zero(int zero, int is_signed) { return zero + (is_signed ? 128 : 0) - DOT_ZERO; }
+SIMD_FUNCTION const unsigned char *vdot_nothing(int is_signed) {
+  enum { OF_U8 = DOT_ZERO, OF_S8 = DOT_ZERO ^ 128 };
+  static const unsigned char bytes[2][DOT] = {{OF_U8, OF_U8, OF_U8, OF_U8}, {OF_S8, OF_S8, OF_S8, OF_S8}};
+  return bytes[is_signed];
+}
 SIMD_FUNCTION vint vdot_load(const void *p) { return vint_load(p); }
 
 SIMD_FUNCTION int vint_hsum(vint v) {

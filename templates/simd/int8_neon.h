@@ -102,9 +102,38 @@ typedef struct vtile {
 } vtile;
 typedef uint8x16_t vtile_input;
 SIMD_FUNCTION vtile vtile_zero(void) { return (vtile){{vint_zero(), vint_zero()}}; }
-SIMD_FUNCTION vtile_input vtile_inputs(const void *p, const void *q, int is_signed) {
-  uint8x16_t bytes = vcombine_u8(vld1_u8(p), vld1_u8(q));
+SIMD_FUNCTION vtile vtile_of_rows(vint a, vint b) {
+  int64x2_t p = vreinterpretq_s64_s32(a), q = vreinterpretq_s64_s32(b);
+  return (vtile){{vreinterpretq_s32_s64(vzip1q_s64(p, q)), vreinterpretq_s32_s64(vzip2q_s64(p, q))}};
+}
+SIMD_FUNCTION vtile_input simd_tile_input(uint8x16_t bytes, int is_signed) {
   return is_signed != (DOT_ZERO == 128) ? veorq_u8(bytes, vdupq_n_u8(128)) : bytes;
+}
+SIMD_FUNCTION vtile_input vtile_inputs(const void *p, const void *q, int is_signed) {
+  return simd_tile_input(vcombine_u8(vld1_u8(p), vld1_u8(q)), is_signed);
+}
+/* The two words at p and the two at q, in turn. */
+SIMD_FUNCTION uint32x4_t simd_words_in_turn(const void *p, const void *q) {
+  const uint8x8_t none = vdup_n_u8(0);
+  return vzip1q_u32(vreinterpretq_u32_u8(vcombine_u8(vld1_u8(p), none)),
+                    vreinterpretq_u32_u8(vcombine_u8(vld1_u8(q), none)));
+}
+SIMD_FUNCTION vtile_input vtile_inputs_beside(const void *p, const void *next, int is_signed) {
+  return simd_tile_input(vreinterpretq_u8_u32(simd_words_in_turn(p, next)), is_signed);
+}
+/* By halves of vectors: of words one by one clang makes loads of elements, which wait for each other. */
+SIMD_FUNCTION vtile_input vtile_inputs_between(const void *p, const void *next, int distance, int is_signed) {
+  const char *q = (const char *)p + distance - DOT, *q_next = (const char *)next + distance - DOT;
+  uint32x4_t first = simd_words_in_turn(p, next), second = simd_words_in_turn(q, q_next);
+  return simd_tile_input(vreinterpretq_u8_u32(vcombine_u32(vget_low_u32(first), vget_high_u32(second))), is_signed);
+}
+SIMD_FUNCTION vtile_input vtile_inputs_apart(const void *p, const void *p_next, const void *q, const void *q_next,
+                                             int is_signed) {
+  const void *at[4] = {p, p_next, q, q_next};
+  uint32_t words[4];
+#pragma clang loop unroll(full)
+  for (int i = 0; i < 4; i++) words[i] = *(const simd_word *)at[i];
+  return simd_tile_input(vreinterpretq_u8_u32(vld1q_u32(words)), is_signed);
 }
 SIMD_FUNCTION vint simd_tile(vint acc, vtile_input rows, vint columns) {
   int8x16_t weights = vreinterpretq_s8_s32(columns);
@@ -113,6 +142,11 @@ SIMD_FUNCTION vint simd_tile(vint acc, vtile_input rows, vint columns) {
 SIMD_FUNCTION vtile vtile_dot(vtile tile, vtile_input inputs, vint w, vint next) {
   tile.columns[0] = simd_tile(tile.columns[0], inputs, vzip1q_s32(w, next));
   tile.columns[1] = simd_tile(tile.columns[1], inputs, vzip2q_s32(w, next));
+  return tile;
+}
+SIMD_FUNCTION vtile vtile_dot_packed(vtile tile, vtile_input inputs, vint left, vint right) {
+  tile.columns[0] = simd_tile(tile.columns[0], inputs, left);
+  tile.columns[1] = simd_tile(tile.columns[1], inputs, right);
   return tile;
 }
 SIMD_FUNCTION vint vtile_row(vtile tile, int i) {

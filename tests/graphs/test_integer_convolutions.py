@@ -227,6 +227,49 @@ def test_panels_are_exact(compile, rnncc, rnnrun_of, tmp_path, target, knobs):
     check_algorithm(compile, rnncc, rnnrun_of, tmp_path, PANELS, target, "panel_int8", knobs)
 
 
+I8MM = "aarch64-linux-gnu+dotprod+fp16+bf16+i8mm"
+FIRST = ["pointwise of rests", "3x3 of i8", "first", "pointwise in steps", "five channels", "small groups", "dilated",
+         "uneven pads", "largest", "largest of i8"]
+TILES = [*FIRST, *(name for name in CASES if name not in FIRST and "depthwise" not in name and name != "volumes")]
+TILE_KNOBS = ["oc=3,px=5,unroll=4,groups=1,tiles=2", "oc=4,px=6,unroll=1", "oc=1,px=1,unroll=1", "oc=8,px=28,tiles=1"]
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("target, knobs", some([(["aarch64-linux-gnu+i8mm", I8MM][i % 2], knobs)
+                                                for i, knobs in enumerate(TILE_KNOBS)], 2))
+def test_tiles_of_two_columns_are_exact(compile, rnncc, rnnrun_of, tmp_path, target, knobs):
+    """Of odd numbers of blocks and of columns, too, and at borders; of u8 and, with dot products, as i8."""
+    names = some(TILES, len(FIRST))
+    model, feeds, due = everything(names)
+    path, options = model.write(tmp_path), (f"--target={target}", f"--conv=tiles_int8,{knobs}")
+    assert len(schedules_of(rnncc, path, "tiles_int8", *options)) == len(names)
+    assert_same(run_by(rnnrun_of(I8MM), compile(path, *options, optimised=False), feeds, due, tmp_path), due)
+
+
+@pytest.mark.parametrize("name", some(["five channels", "a zero point of 0", "pointwise in steps"], 1))
+def test_tiles_of_planes_that_only_the_run_knows(compile, rnncc, rnnrun_of, tmp_path, name):
+    """Of the last tile of a row there may be fewer columns than it multiplies, also an odd number."""
+    case = CASES[name]
+    model, _ = convolution(name, dims=EXTENTS, **case)
+    path, options = model.write(tmp_path), (f"--target={I8MM}", "--conv=tiles_int8,oc=1,px=6,unroll=1")
+    assert len(schedules_of(rnncc, path, "tiles_int8", *options)) == 1
+    module = compile(path, *options, optimised=False)
+    for n, *plane in some([(2, 5, 9), (1, 9, 7), (3, 20, 33), (1, 6, 20)], 2):
+        _, feeds = convolution(name, **{**case, "n": n, "x": (case["x"][0], *plane)})
+        due = exact(model, feeds)
+        assert_same(run_by(rnnrun_of(I8MM), module, feeds, due, tmp_path), due)
+
+
+def test_tiles_are_chosen_where_they_save_time(rnncc, tmp_path):
+    """Not for three channels, which are one step of a dot product."""
+    target, layer = "--target=aarch64-linux-gnu+dotprod+i8mm", dict(window=(3, 3), **BOTH)
+    for name, channels, chosen in (("deep", 64, 1), ("of an image", 3, 0)):
+        (folder := tmp_path / name).mkdir()
+        path = convolution(name, (channels, 28, 28), 64, **layer)[0].write(folder)
+        assert len(schedules_of(rnncc, path, "tiles_int8", target)) == chosen
+        assert not schedules_of(rnncc, path, "tiles_int8", "--target=aarch64-linux-gnu+dotprod")
+
+
 @pytest.mark.parametrize("most, tile", [(2**25 - 1, "4x4"), (-(2**25), "4x4"), (2**25, "2x2"), (-(2**25) - 1, "2x2")])
 def test_sums_that_tiles_of_4_have_no_bits_for_are_of_tiles_of_2(compile, rnncc, tmp_path, most, tile):
     """The largest sum, which the middle of the plane has, is the last one that fits, or the first one that does not."""
@@ -263,7 +306,7 @@ def test_depthwise_tiles_are_exact(compile, tmp_path, columns):
     assert_same(run_module(compile(model.write(tmp_path), f"--conv=depthwise_int8,px={columns}"), feeds, (1, 3)), due)
 
 
-@pytest.mark.parametrize("target", [*SCALABLE, "aarch64-linux-gnu", "aarch64-linux-gnu+dotprod+fp16+bf16+i8mm"])
+@pytest.mark.parametrize("target", [*SCALABLE, "aarch64-linux-gnu", I8MM])
 def test_other_instruction_sets_are_exact(compile, rnnrun_of, tmp_path, target):
     names = ["pointwise of rests", "3x3", "3x3 of i8", "first", "small groups", "depthwise of i8", "largest", "largest of i8"]
     model, feeds, due = everything(names)
@@ -279,11 +322,13 @@ def test_layouts_are_exact(compile, tmp_path, search):
     assert_same(run_module(compile(model.write(tmp_path), f"--layout-search={search}"), feeds, (2,)), due)
 
 
+EXTENTS = {0: ("N", 1, 1, 3), 2: ("H", 5, 9, 20), 3: ("W", 7, 20, 33)}  # those that x's axes may have, and the usual one
+
+
 @pytest.mark.parametrize("name", ["3x3", "first", "depthwise", "a zero point of 0", "pointwise of rests"])
 def test_extents_that_only_the_run_knows(compile, tmp_path, name):
-    dims = {0: ("N", 1, 1, 3), 2: ("H", 5, 9, 20), 3: ("W", 7, 20, 33)}
     case = CASES[name]
-    model, _ = convolution(name, dims=dims, **case)
+    model, _ = convolution(name, dims=EXTENTS, **case)
     module = compile(model.write(tmp_path))
     for n, *plane in some([(1, 5, 7), (3, 20, 33), (2, 9, 20), (1, 11, 29)], 2):
         _, feeds = convolution(name, **{**case, "n": n, "x": (case["x"][0], *plane)})

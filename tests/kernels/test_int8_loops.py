@@ -38,15 +38,16 @@ def product(tmp_path):
     return write(tmp_path, model_of([node], {"a": (2, [60, 256])}, {"y": (6, [60, 256])}, {"b": weights}))
 
 
-def convolution(tmp_path):
+def convolution(tmp_path, stride=1):
     """3x3, with another tensor added to what it writes."""
     one = numpy.float32(.01)
     constants = {"w": numpy.random.default_rng(1).integers(-128, 128, (64, 64, 3, 3)).astype(numpy.int8), "s": one,
                  "z": numpy.uint8(0), "n": numpy.int8(0)}
-    nodes = [helper.make_node("QLinearConv", ["x", "s", "z", "w", "s", "n", "s", "z"], ["c"], pads=[1, 1, 1, 1]),
+    nodes = [helper.make_node("QLinearConv", ["x", "s", "z", "w", "s", "n", "s", "z"], ["c"], pads=[1, 1, 1, 1],
+                              strides=[stride, stride]),
              helper.make_node("QLinearAdd", ["c", "s", "z", "r", "s", "z", "s", "z"], ["y"], domain="com.microsoft")]
-    shape = [1, 64, 60, 60]
-    return write(tmp_path, model_of(nodes, {"x": (2, shape), "r": (2, shape)}, {"y": (2, shape)}, constants))
+    shape, result = [1, 64, 60, 60], [1, 64, 60 // stride, 60 // stride]
+    return write(tmp_path, model_of(nodes, {"x": (2, shape), "r": (2, result)}, {"y": (2, result)}, constants))
 
 
 def functions_of(rnncc, model, target, tmp_path, *options):
@@ -115,6 +116,26 @@ def test_convolutions_as_planned_keep_their_sums_in_registers_and_do_not_divide(
     assert_tight(whole[-1], target, columns, vectors)
     divisions = [str(one) for _, code in functions for one in code if re.match(r"v?div[ps]s|fdiv", str(one))]
     assert not divisions, divisions
+
+
+@pytest.mark.optimised
+@pytest.mark.parametrize("stride", [1, 2])
+def test_convolutions_of_two_columns_gain_over_dot_products(stride, rnncc, tmp_path, monkeypatch):
+    """By llvm-mca: cycles of a multiply-add of the tiles that the cost model chooses, which stay in registers."""
+    tiles, taken = "aarch64-linux-gnu+dotprod+i8mm", {}
+    monkeypatch.setitem(TARGETS, tiles, (I8MM, 4, 6, 1, None))
+    for target, products, algorithm in (("aarch64-linux-gnu+dotprod", 16, "direct_int8"), (tiles, 32, "tiles_int8")):
+        (folder := tmp_path / target).mkdir()
+        model = convolution(folder, stride)
+        assert f"chosen: {algorithm}" in rnncc("inspect", model, f"--target={target}", "--explain=conv").stdout
+        loops = [loop for loop in loops_of(functions_of(rnncc, model, target, folder), target) if not loop.jumps]
+        hot = max((loop for loop in loops if loop.multiply_adds == loop.sums), key=lambda loop: loop.sums)
+        assert not hot.spills, "\n".join(hot.spills)
+        for core in ("neoverse-v1", "neoverse-n2"):
+            [cycles] = hot_loops.simulated([hot_loops.assembly(hot)], TARGETS[target][0], core)
+            taken[target, core] = cycles.taken / (products * hot.multiply_adds)
+    for core in ("neoverse-v1", "neoverse-n2"):
+        assert taken[tiles, core] <= .9 * taken["aarch64-linux-gnu+dotprod", core], taken
 
 
 # target: (its dot product of 16 bits, the largest tile)

@@ -326,6 +326,44 @@ static void four_vectors_follow_each_other(void) {
   tap_case(wrong == 0, "four_vectors_follow_each_other", "%d wrong", wrong);
 }
 
+/* The weights of two steps, as vtile_dot_packed() takes them. */
+static void pack_tile(const Step steps[2], int8_t packed[2 * DOT * LANES]) {
+  for (int lane = 0; lane < LANES; lane++)
+    for (int i = 0; i < 2; i++) memcpy(packed + (2 * lane + i) * DOT, steps[i].weights[lane], DOT);
+}
+
+/* Inputs of two rows, each of two words of the four: where any words lie, at one distance, and beside each other. The
+ * words are `distance` bytes apart, and the last ones end with a page. */
+static vtile_input inputs_apart(const uint8_t *first, const uint8_t *next, int distance, bool is_signed) {
+  if (distance == DOT) return vtile_inputs_beside(first, next, is_signed);
+  if (distance % 3 == 0) return vtile_inputs_apart(first, next, first + distance, next + distance, is_signed);
+  return vtile_inputs_between(first, next, distance, is_signed);
+}
+
+/* Rows of a tile that differ from dot products; it begins with other sums. */
+static int wrong_in_packed_tile(const uint8_t *first, const uint8_t *next, int distance, const Step steps[2],
+                                bool is_signed) {
+  int wrong = 0;
+  int8_t packed[2 * DOT * LANES];
+  int32_t begin[2][LANES];
+  for (int i = 0; i < 2 * LANES; i++) begin[i / LANES][i % LANES] = 7919 * (i + 1) - 100000;
+  pack_tile(steps, packed);
+  vtile tile = vtile_of_rows(vint_load(begin[0]), vint_load(begin[1]));
+  tile = vtile_dot_packed(tile, inputs_apart(first, next, distance, is_signed), vdot_load(packed),
+                          vdot_load(packed + DOT * LANES));
+  for (int row = 0; row < 2; row++) {
+    Step own[2] = {steps[0], steps[1]};
+    int32_t got[LANES];
+    memcpy(own[0].input, first + row * distance, DOT);
+    memcpy(own[1].input, next + row * distance, DOT);
+    vint_store(got, vtile_row(tile, row));
+    for (int lane = 0; lane < LANES; lane++)
+      wrong += got[lane] - begin[row][lane] !=
+               wanted(&own[0], lane, is_signed, DOT_ANY) + wanted(&own[1], lane, is_signed, DOT_ANY);
+  }
+  return wrong;
+}
+
 /* Sums of both rows of a tile that differ from those of dot products: of 2 * DOT bytes each, which end with a page. */
 static int wrong_in_tile(const uint8_t *rows[2], const Step steps[2], bool is_signed) {
   int wrong = 0;
@@ -361,6 +399,12 @@ static void tiles_are_rows_of_dot_products(void) {
       steps[i / LANES / DOT].weights[i / DOT % LANES][i % DOT] = trial % 3 ? any : extreme;
     }
     wrong += wrong_in_tile(rows, steps, false) + wrong_in_tile(rows, steps, true);
+    for (int distance = DOT; distance <= 6 * DOT; distance += DOT) {
+      const uint8_t *next = page + bytes - DOT - distance;
+      for (int i = 0; i < 8 * DOT; i++) page[i] = (uint8_t)(next_random(&random) >> 24);
+      wrong += wrong_in_packed_tile(page, next, distance, steps, false);
+      wrong += wrong_in_packed_tile(page, next, distance, steps, true);
+    }
   }
   tap_case(wrong == 0, "tiles_are_rows_of_dot_products", "%d wrong", wrong);
 }
@@ -381,6 +425,13 @@ static void inputs_end_where_they_end(void) {
       vint_store(got, vdot(vint_zero(), input, vdot_load(step.weights), DOT_ANY));
       for (int lane = 0; lane < LANES; lane++) wrong += got[lane] != wanted(&step, lane, is_signed, DOT_ANY);
     }
+  for (int is_signed = 0; is_signed < 2; is_signed++) {
+    const Step step = {.weights = {{127, -128, 1, 100}}};
+    int32_t got[LANES];
+    vint_store(got,
+               vdot(vint_zero(), vdot_broadcast(vdot_nothing(is_signed), is_signed), vdot_load(step.weights), DOT_ANY));
+    wrong += got[0] != 0;
+  }
   tap_case(wrong == 0, "inputs_end_where_they_end", "%d wrong", wrong);
 }
 

@@ -57,7 +57,7 @@ TABLE = {
     "compiler/kernels/attention/|templates/attention": ["graphs/test_fused_attention.py", "graphs/test_attention.py"],
     "compiler/kernels/control/": ["graphs/test_control_onnx.py"],
     "compiler/kernels/(control|index)/|templates/gather_in_place": ["graphs/test_reordered_rows.py"],
-    "templates/(conv_.*|winograd_|pool_|mean_|global_mean_|mean_pool_)int8|templates/requantise": ["graphs/test_integer_convolutions.py"],
+    "templates/(parts/)?(conv_.*|winograd_|pool_|mean_|global_mean_|mean_pool_)int8|templates/requantise": ["graphs/test_integer_convolutions.py"],
     "compiler/kernels/conv/|templates/(windows|conv_(direct|plain|depthwise|pad|panel))": [
         "graphs/test_convolutions.py", "graphs/test_conv_forms.py", "graphs/test_recorded_convolutions.py",
         "graphs/test_integer_convolutions.py"],

@@ -3,6 +3,9 @@
  * Direct convolution of quantised tensors in blocks: templates/conv_direct_int8.c. Its loops are those of the f32
  * kernel, a step of STEP_CHANNELS bytes in the place of a channel of four bytes, so that the plans and their costs are
  * the same. It runs any convolution that integer_conv_fits(), those with results in floats alone.
+ *
+ * tiles_int8 is the same kernel with products of two columns by two steps, for targets that have them. Its knobs are
+ * the same, too.
  */
 #include "kernels/conv/direct_plan.h"
 #include "kernels/conv/direct_weights.h"
@@ -33,6 +36,11 @@ static bool runs_blocked(const Graph *graph, const Convolution *conv) {
   return true;
 }
 
+/* A tile of sums is of two vectors of as many bytes as a block of x. */
+static bool runs_by_two(const Graph *graph, const Convolution *conv) {
+  return graph->config->target->has_tiles && conv->x_block == STEP_CHANNELS;
+}
+
 /* ---- choice ---- */
 
 /* The time of a step's products of bytes without dot products, of a multiply-add's of floats: of each two bytes by one
@@ -50,25 +58,27 @@ static double step_of(const Graph *graph, const Node *node) {
   return has_pairs(graph, node) ? BY_PAIRS : WIDENED;
 }
 
-static DirectWeights weights_of(const Graph *graph, const Convolution *conv, int oc_vectors) {
+static DirectWeights weights_of(const Graph *graph, const Convolution *conv, int oc_vectors, bool by_two) {
   return (DirectWeights){.lanes = graph->config->target->lanes,
                          .in_block = conv->x_block,
                          .oc_vectors = oc_vectors,
                          .window = conv->h.kernel * conv->w.kernel,
                          .kernels = conv->groups * conv->kernels,
                          .group_channels = conv->channels,
-                         .group_kernels = conv->kernels};
+                         .group_kernels = conv->kernels,
+                         .by_two = by_two};
 }
 
-static DirectLayer layer_of(const Graph *graph, const Int8Schedule *schedule) {
+static DirectLayer layer_of(const Graph *graph, const Int8Schedule *schedule, bool by_two) {
   const Convolution *conv = &schedule->base.conv;
   int64_t lanes = graph->config->target->lanes, images = dim_optimum(conv->x->shape[0]);
-  DirectWeights weights = weights_of(graph, conv, 1);
+  DirectWeights weights = weights_of(graph, conv, 1, by_two);
   int64_t span = direct_span(&weights), channels = min_int(span * conv->x_block, conv->groups * conv->channels);
+  int64_t depth = ceil_div(channels, STEP_CHANNELS);
   DirectLayer layer = {.images = images > 0 ? images : 1,
                        .in_block = conv->x_block / STEP_CHANNELS,
                        .lanes = lanes,
-                       .depth = ceil_div(channels, STEP_CHANNELS),
+                       .depth = by_two ? round_up(depth, 2) : depth,
                        .span = span,
                        .oc_vectors = ceil_div(weights.kernels, lanes),
                        .in_h = dim_optimum(schedule->h.in),
@@ -81,17 +91,18 @@ static DirectLayer layer_of(const Graph *graph, const Int8Schedule *schedule) {
                        .stride_w = conv->w.stride,
                        .taps = (double)(conv->h.kernel * conv->w.kernel),
                        .residual = conv->residual != NULL,
-                       .of_bytes = true};
+                       .of_bytes = true,
+                       .by_two = by_two};
   if (conv->groups > 1) layer.group_vectors = conv->kernels % lanes == 0 ? conv->kernels / lanes : 1;
   return layer;
 }
 
 /* The schedule without the plan. */
-static Int8Schedule *new_schedule(Graph *graph, const Node *node, const Convolution *conv) {
+static Int8Schedule *new_schedule(Graph *graph, const Node *node, const Convolution *conv, bool by_two) {
   Int8Schedule *schedule = ARENA_NEW(graph->arena, Int8Schedule);
   schedule->base.conv = *conv;
   convolution_rows(graph->dims, conv, &schedule->h, &schedule->w);
-  schedule->layer = layer_of(graph, schedule);
+  schedule->layer = layer_of(graph, schedule, by_two);
   schedule->layer.step = step_of(graph, node);
   return schedule;
 }
@@ -118,23 +129,31 @@ static void add_plan(void *candidates, const DirectPlan *plan, bool usual) {
   if (plan->pass == 0) candidates_add(candidates, &knobs, plan->seconds, usual);
 }
 
-static void list(Graph *graph, const Node *node, const Convolution *conv, ConvCandidates *candidates) {
-  const Int8Schedule *schedule = new_schedule(graph, node, conv);
+static void list_plans(Graph *graph, const Int8Schedule *schedule, ConvCandidates *candidates) {
   direct_each_plan(graph->config->target, graph->config->machine, &schedule->layer, add_plan, candidates);
+}
+
+static void list(Graph *graph, const Node *node, const Convolution *conv, ConvCandidates *candidates) {
+  list_plans(graph, new_schedule(graph, node, conv, false), candidates);
+}
+
+static void list_by_two(Graph *graph, const Node *node, const Convolution *conv, ConvCandidates *candidates) {
+  list_plans(graph, new_schedule(graph, node, conv, true), candidates);
 }
 
 static void fit(Graph *graph, const Node *node, const Convolution *conv, Knobs *knobs) {
   DirectPlan plan = plan_of(knobs);
-  direct_fit(&new_schedule(graph, node, conv)->layer, &plan);
+  direct_fit(&new_schedule(graph, node, conv, false)->layer, &plan);
   *knobs = knobs_of(&plan);
 }
 
-/* "direct_int8_oc2px14u2", then chunks, then the differences between layers of one plan. */
+/* "direct_int8_oc2px14u2", or "tiles_int8_...", then chunks, then the differences between layers of one plan. */
 static const char *text_of(Arena *arena, const Int8Schedule *schedule) {
   const Convolution *conv = &schedule->base.conv;
   const DirectPlan *plan = &schedule->plan;
   Text text = text_new(arena);
-  text_add(&text, "direct_int8_oc%dpx%du%d", plan->oc_vectors, plan->columns, plan->unroll);
+  text_add(&text, "%s_int8_oc%dpx%du%d", schedule->layer.by_two ? "tiles" : "direct", plan->oc_vectors, plan->columns,
+           plan->unroll);
   if (plan->group_chunk) text_add(&text, "_groups%lld", (long long)plan->group_chunk);
   if (plan->tile_chunk) text_add(&text, "_tiles%lld", (long long)plan->tile_chunk);
   text_add(&text, "_%lldx%llds%lldc%lldo%lldg%lld_", (long long)conv->h.kernel, (long long)conv->w.kernel,
@@ -143,15 +162,22 @@ static const char *text_of(Arena *arena, const Int8Schedule *schedule) {
   return text.data;
 }
 
-static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *conv, const Knobs *knobs) {
-  Int8Schedule *schedule = new_schedule(graph, node, conv);
+static ConvSchedule *with_plan(Graph *graph, Int8Schedule *schedule, const Knobs *knobs) {
   schedule->plan = plan_of(knobs);
-  schedule->weights = weights_of(graph, conv, schedule->plan.oc_vectors);
+  schedule->weights = weights_of(graph, &schedule->base.conv, schedule->plan.oc_vectors, schedule->layer.by_two);
   schedule->base.seconds =
       direct_seconds(graph->config->target, graph->config->machine, &schedule->layer, &schedule->plan);
   schedule->base.reads_residual_last = true;
   schedule->base.base.text = text_of(graph->arena, schedule);
   return &schedule->base;
+}
+
+static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *conv, const Knobs *knobs) {
+  return with_plan(graph, new_schedule(graph, node, conv, false), knobs);
+}
+
+static ConvSchedule *make_by_two(Graph *graph, const Node *node, const Convolution *conv, const Knobs *knobs) {
+  return with_plan(graph, new_schedule(graph, node, conv, true), knobs);
 }
 
 /* ---- constants ---- */
@@ -209,6 +235,7 @@ static KernelSpec *direct_int8_spec(const Graph *graph, const Node *node) {
   kernel_knob(spec, "COLUMNS", plan->columns);
   kernel_knob(spec, "UNROLL", plan->unroll);
   kernel_knob(spec, "GROUPED", conv->groups > 1);
+  if (schedule->layer.by_two) kernel_knob(spec, "BY_TWO", 1);
   if (!axis_is_known(&schedule->w)) kernel_knob(spec, "ANY_WIDTH", 1);
   kernel_knob(spec, "FORM", has_pairs(graph, node));
   kernel_knob(spec, "POINT", has_point(graph, node));
@@ -264,3 +291,14 @@ const ConvAlgorithm convolution_direct_int8 = {.kind = {"direct_int8", direct_in
                                                .spec = direct_int8_spec,
                                                .pack = pack,
                                                .lower = lower_node};
+
+const ConvAlgorithm convolution_tiles_int8 = {.kind = {"tiles_int8", tiles_int8_knobs},
+                                              .integer = true,
+                                              .to_floats = true,
+                                              .runs_blocked = runs_by_two,
+                                              .list = list_by_two,
+                                              .fit = fit,
+                                              .make = make_by_two,
+                                              .spec = direct_int8_spec,
+                                              .pack = pack,
+                                              .lower = lower_node};

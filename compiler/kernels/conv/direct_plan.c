@@ -122,8 +122,25 @@ static double waiting_cycles(const Case *c, double multiply) {
   return c->layer->of_bytes ? 0 : exposed_latency * latency * latency / max_double(multiply, latency);
 }
 
+/* Mean columns that tiles multiply, where they do two at once. */
+static double paired_columns(const DirectLayer *l, const DirectPlan *p) {
+  int64_t tiles = direct_row_tiles(l, p), wide = ceil_div(l->out_w, tiles), n_wide = l->out_w - tiles * (wide - 1);
+  return (double)(n_wide * round_up(wide, 2) + (tiles - n_wide) * round_up(wide - 1, 2)) / (double)tiles;
+}
+
+/* A product by two is of twice as many bytes as one of a column, in a step of twice as many. What a pair of columns
+ * takes besides: to bring its bytes together and to subtract from them. */
+static double step_by_two(const Case *c, double vectors) {
+  double columns = paired_columns(c->layer, c->plan), pair = c->layer->stride_w == 1 ? 2 : 4;
+  TileCycles multiply = tile_step(c->machine, c->target->lanes, columns, vectors + pair / 2, 1);
+  TileCycles load = tile_step(c->machine, c->target->lanes, columns * pair / 4, vectors, 1);
+  double products = max_double(multiply.multiply, addition_cycles(c->target, c->machine)) / 2;
+  return max_double(products, load.load) + exposed_l1 * load.load;
+}
+
 /* Of a step of a tile, or the loads that it needs. */
 static double step_cycles(const Case *c, double vectors) {
+  if (c->layer->by_two) return step_by_two(c, vectors);
   TileCycles tile = tile_step(c->machine, c->target->lanes, c->width, vectors, 1);
   double multiply = c->layer->step * max_double(tile.multiply, addition_cycles(c->target, c->machine));
   if (c->target->reads_ahead && !c->layer->of_bytes && vectors <= 1) tile.load *= crowded_loads;
@@ -140,7 +157,8 @@ static double mean_step_cycles(const Case *c) {
 /* Multiply-adds of a tile, or the loads that they need. */
 static double multiply_cycles(const Case *c) {
   const DirectLayer *l = c->layer;
-  double starts = (double)l->span - (double)ceil_div(l->depth, l->lanes); /* more than of blocks of a vector */
+  int64_t turns = l->by_two ? l->span / 2 : l->span;
+  double starts = (double)turns - (double)ceil_div(l->depth, l->lanes); /* more than of blocks of a vector */
   return l->taps * ((double)l->depth * mean_step_cycles(c) + starts * block_cycles);
 }
 
@@ -272,9 +290,18 @@ static bool by_lanes(const Target *target, const DirectLayer *l) {
   return target->lane_operands && (l->of_bytes || l->in_block >= l->lanes);
 }
 
+/* The same of columns by two: beside each two columns' inputs, two weights and what is subtracted; with strides beside
+ * the four loads that make an input. */
+static int columns_by_two(const Target *target, const DirectLayer *l, int oc_vectors) {
+  int registers = target->vector_registers - target->kept_registers;
+  int pairs = l->stride_w == 1 ? (registers - 3) / (2 * oc_vectors + 1) : registers / (2 * oc_vectors + 4);
+  return 2 * pairs > MAX_COLUMNS ? MAX_COLUMNS : 2 * pairs;
+}
+
 /* As many columns as fit in registers beside the weights and an input. Where elements are lanes: beside each column's
  * elements, and two weights. */
 static int most_columns(const Target *target, const DirectLayer *l, int oc_vectors) {
+  if (l->by_two) return columns_by_two(target, l, oc_vectors);
   int registers = target->vector_registers - target->kept_registers;
   int used = registers - spare_registers(target, oc_vectors);
   int columns = by_lanes(target, l) ? (registers - 2) / (oc_vectors + 1) : (used - 1 - oc_vectors) / oc_vectors;

@@ -26,6 +26,7 @@ typedef struct DirectLayer {
   double taps; /* of the window, inside the input, on average; others are skipped */
   bool residual, prologue;
   bool of_bytes; /* quantised tensors; a channel of the input is a step of four bytes */
+  bool by_two;   /* of these: two columns and two steps at once; depth and span are even */
 } DirectLayer;
 
 typedef struct DirectPlan {

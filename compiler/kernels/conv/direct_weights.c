@@ -28,7 +28,7 @@ int64_t direct_span(const DirectWeights *d) {
     int64_t blocks = end_block(d, g) - first_block(d, g);
     if (blocks > span) span = blocks;
   }
-  return span;
+  return d->by_two ? round_up(span, 2) : span;
 }
 
 /* Floats of an oc group's weights for one lane of output channels. */
@@ -66,14 +66,18 @@ void direct_pack(const DirectWeights *d, const float *source, float *packed) {
   }
 }
 
+/* Where a byte of an oc group's weights is, in rows of `size` bytes of each column. */
+static int64_t byte_of(const DirectWeights *d, const Column *column, int64_t i, int64_t tap) {
+  int64_t channel = column->first + i, size = d->by_two ? 2 * STEP_CHANNELS : STEP_CHANNELS;
+  int64_t row = d->by_two ? (channel / size * d->window + tap) * size + channel % size : row_of(d, column, i, tap);
+  return row / size * size * column->columns + column->column * size + row % size;
+}
+
 void direct_pack_bytes(const DirectWeights *d, const int8_t *source, int8_t *packed) {
   int64_t depth = group_depth(d);
   for (int64_t kernel = 0; kernel < d->kernels; kernel++) {
     Column c = column_of(d, kernel, depth);
     for (int64_t i = 0; i < d->group_channels; i++)
-      for (int64_t tap = 0; tap < d->window; tap++) {
-        int64_t row = row_of(d, &c, i, tap), step = row / STEP_CHANNELS * STEP_CHANNELS;
-        packed[c.group + step * c.columns + c.column * STEP_CHANNELS + row % STEP_CHANNELS] = *source++;
-      }
+      for (int64_t tap = 0; tap < d->window; tap++) packed[c.group + byte_of(d, &c, i, tap)] = *source++;
   }
 }
