@@ -48,7 +48,8 @@ static void take_words(Options *options, const CommandLine *line) {
 }
 
 static void check_settings(const Options *options) {
-  const char *name, *option = settings_twice(&options->settings, &name);
+  bool bundle = options->n_models && options->models[0].network;
+  const char *name, *option = settings_twice(&options->settings, bundle, &name);
   if (option) REFUSE("%s: expected \"%.80s\" once, found it twice", option, name);
 }
 

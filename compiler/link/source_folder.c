@@ -14,13 +14,25 @@ static SourceFile *add_file(SourceFolder *folder, const char *name) {
   return file;
 }
 
-void source_folder_add(SourceFolder *folder, const char *name, FileBytes bytes, const char *begins) {
+static SourceFile *add_text(SourceFolder *folder, const char *name, FileBytes bytes) {
   SourceFile *file = add_file(folder, name);
   FileBytes *part = ARENA_NEW(folder->arena, FileBytes);
   *part = bytes;
   file->parts = part;
   file->n_parts = 1;
+  return file;
+}
+
+void source_folder_add(SourceFolder *folder, const char *name, FileBytes bytes, const char *begins) {
+  SourceFile *file = add_text(folder, name, bytes);
   file->begins = begins;
+  file->tells = true;
+}
+
+void source_folder_add_copy(SourceFolder *folder, const char *name, FileBytes bytes) {
+  const char *text = (const char *)bytes.data;
+  SourceFile *file = add_text(folder, name, bytes);
+  file->begins = arena_format(folder->arena, "%.*s", (int)strcspn(text, "\n"), text);
 }
 
 void source_folder_add_parts(SourceFolder *folder, const char *name, const FileBytes *parts, int count) {
@@ -38,21 +50,20 @@ void source_folder_add_folder(SourceFolder *folder, const char *name) {
 /* ---- whose files are there ---- */
 
 /* False, too, if it cannot be read, or is no file. */
-static bool begins_so(const SourceFile *file) {
-  enum { MOST = 64 };
-  char start[MOST];
-  ssize_t length = (ssize_t)strlen(file->begins);
+static bool begins_so(const SourceFolder *folder, const SourceFile *file) {
+  size_t length = strlen(file->begins);
+  char *start = arena_alloc(folder->arena, length);
   int descriptor = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (descriptor < 0) return false;
-  ssize_t got = read(descriptor, start, MOST);
+  ssize_t got = read(descriptor, start, length);
   close(descriptor);
-  return length <= got && !memcmp(start, file->begins, (size_t)length);
+  return got == (ssize_t)length && !memcmp(start, file->begins, length);
 }
 
 /* Did rnncc fill it before? */
 static bool was_filled(const SourceFolder *folder) {
   for (int i = 0; i < folder->n_files; i++)
-    if (folder->files[i].begins && begins_so(&folder->files[i])) return true;
+    if (folder->files[i].tells && begins_so(folder, &folder->files[i])) return true;
   return false;
 }
 
@@ -64,11 +75,11 @@ void source_folder_check(const SourceFolder *folder) {
     struct stat status;
     file_is_output(folder->arena, file->path);
     if (lstat(file->path, &status) != 0) continue;
-    if (!(file->begins ? begins_so(file) : filled))
-      fatal_at(
-          LOCATION_FILE(file->path), EXIT_INVALID,
-          "rnncc did not write this file, and --emit=c would replace it; expected a folder without it, or one that "
-          "--emit=c filled before");
+    if (!(file->begins ? begins_so(folder, file) : true) || !(file->tells || filled))
+      fatal_at(LOCATION_FILE(file->path), EXIT_INVALID,
+               "--emit=c would replace this file, which is not as rnncc writes it; expected a folder without it, or "
+               "one that "
+               "--emit=c filled before");
   }
 }
 

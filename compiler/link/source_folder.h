@@ -10,7 +10,8 @@ typedef struct SourceFile {
   const char *path;
   const FileBytes *parts;
   int n_parts;
-  const char *begins; /* how each such file begins that rnncc wrote; NULL: it does not tell */
+  const char *begins; /* how each such file begins that rnncc wrote; NULL: of bytes */
+  bool tells;         /* nobody else's file begins so */
 } SourceFile;
 
 typedef struct SourceFolder {
@@ -22,10 +23,13 @@ typedef struct SourceFolder {
 } SourceFolder;
 
 void source_folder_add(SourceFolder *folder, const char *name, FileBytes bytes, const char *begins);
+/* A source that other programs may have a copy of: it is replaced where it begins as this one, beside files that tell.
+ */
+void source_folder_add_copy(SourceFolder *folder, const char *name, FileBytes bytes);
 void source_folder_add_parts(SourceFolder *folder, const char *name, const FileBytes *parts, int count);
 void source_folder_add_folder(SourceFolder *folder, const char *name);
 
-/* Ends with EXIT_INVALID if a file would replace another output, or one that rnncc did not write. */
+/* Ends with EXIT_INVALID if a file would replace another output, what was read, or what rnncc did not write. */
 void source_folder_check(const SourceFolder *folder);
 /* In the order in which they were added. */
 void source_folder_write(const SourceFolder *folder);

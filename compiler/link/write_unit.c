@@ -12,7 +12,7 @@ static const char unit_begins[] = "/* Generated: rnncc "; /* as emit_unit() writ
 
 static void add_copy(SourceFolder *folder, const char *from, const char *name) {
   const char *path = arena_format(folder->arena, "%s/%s", from, name);
-  source_folder_add(folder, name, file_read(folder->arena, path, MAX_SOURCE, LOCATION_FILE(path)), NULL);
+  source_folder_add_copy(folder, name, file_read(folder->arena, path, MAX_SOURCE, LOCATION_FILE(path)));
 }
 
 static void add_copies(SourceFolder *folder, const char *from, const char *endings) {
@@ -93,7 +93,7 @@ static void add_units(SourceFolder *folder, const Units *units) {
     source_folder_add(folder, units->list[i]->file, bytes_of(units->list[i]->text.data), unit_begins);
   const WeightsFile *weights = units->list[0]->program->weights_file;
   source_folder_add_parts(folder, "weights.bin", weights->parts, weights->n_parts);
-  source_folder_add(folder, "runtime.c", bytes_of(units_runtime_text(units)), NULL);
+  source_folder_add_copy(folder, "runtime.c", bytes_of(units_runtime_text(units)));
 }
 
 static void add_runtime(SourceFolder *folder, const char *data, bool edge) {

@@ -79,15 +79,21 @@ static bool same_name(const char *network, const char *name, const char *other_n
   return same_network && !strcmp(name, other);
 }
 
-const char *settings_twice(const ModelSettings *settings, const char **name) {
+/* What of it is set twice; NULL: nothing. */
+static const char *set_by_both(const StateSetting *a, const StateSetting *b, bool bundle) {
+  bool input = same_name(a->network, a->input, b->network, b->input);
+  bool output = same_name(a->network, a->output, b->network, b->output);
+  if (bundle && !a->network && input != output) return NULL;
+  return input ? a->input : output ? a->output : NULL;
+}
+
+const char *settings_twice(const ModelSettings *settings, bool bundle, const char **name) {
   for (int i = 0; i < settings->n_dims; i++)
     for (const DimSetting *dim = &settings->dims[i], *one = settings->dims; one < dim; one++)
       if (same_name(dim->network, *name = dim->name, one->network, one->name)) return "--dim";
   for (int i = 0; i < settings->n_states; i++)
     for (const StateSetting *state = &settings->states[i], *one = settings->states; one < state; one++)
-      if (same_name(state->network, *name = state->input, one->network, one->input) ||
-          same_name(state->network, *name = state->output, one->network, one->output))
-        return "--state";
+      if ((*name = set_by_both(state, one, bundle))) return "--state";
   for (int i = 0; i < settings->n_freezes; i++)
     for (const FreezeSetting *freeze = &settings->freezes[i], *one = settings->freezes; one < freeze; one++)
       if (same_name(freeze->network, *name = freeze->name, one->network, one->name)) return "--freeze";
@@ -104,23 +110,26 @@ static bool must_fit(const char *network, const ModelSettings *settings) {
 }
 
 bool settings_bound_dim(const ModelSettings *settings, const char *name, DimBounds *bounds) {
-  for (int i = settings ? settings->n_dims - 1 : -1; i >= 0; i--) {
+  const DimSetting *found = NULL;
+  for (int i = 0; settings && i < settings->n_dims; i++) {
     DimSetting *dim = &settings->dims[i];
     if (strcmp(dim->name, name) != 0 || !is_for(dim->network, settings)) continue;
     dim->used = true;
-    *bounds = dim->bounds;
-    return true;
+    if (!found || dim->network) found = dim;
   }
-  return false;
+  if (found) *bounds = found->bounds;
+  return found;
 }
 
 const FreezeSetting *settings_frozen(const ModelSettings *settings, const char *name) {
-  for (int i = settings ? settings->n_freezes - 1 : -1; i >= 0; i--) {
-    if (strcmp(settings->freezes[i].name, name) != 0 || !is_for(settings->freezes[i].network, settings)) continue;
-    settings->freezes[i].used = true;
-    return &settings->freezes[i];
+  const FreezeSetting *found = NULL;
+  for (int i = 0; settings && i < settings->n_freezes; i++) {
+    FreezeSetting *freeze = &settings->freezes[i];
+    if (strcmp(freeze->name, name) != 0 || !is_for(freeze->network, settings)) continue;
+    freeze->used = true;
+    if (!found || freeze->network) found = freeze;
   }
-  return NULL;
+  return found;
 }
 
 /* The rank of a nested list, and its extents as its first entries have them. */
@@ -257,9 +266,11 @@ static void pair_states(const ModelSettings *settings, Graph *graph) {
   State *states = ARENA_ARRAY(graph->arena, State, graph->n_states + settings->n_states);
   if (graph->n_states) memcpy(states, graph->states, (size_t)graph->n_states * sizeof *states);
   graph->states = states;
-  for (int i = 0; i < settings->n_states; i++)
-    if (is_for(settings->states[i].network, settings))
-      pair_state(settings, graph, &settings->states[i], &graph->states[graph->n_states]);
+  for (int own = 1; own >= 0; own--) /* what is set for all fits what is left */
+    for (int i = 0; i < settings->n_states; i++)
+      if (own ? settings->states[i].network && is_for(settings->states[i].network, settings)
+              : !settings->states[i].network)
+        pair_state(settings, graph, &settings->states[i], &graph->states[graph->n_states]);
   if (graph->n_outputs == 0)
     error_at(LOCATION_FILE(graph->file), EXIT_INVALID, "--state: no output is left; a module needs one");
 }

@@ -14,7 +14,7 @@
 #include "load/model_files.h"
 #include "support/text.h"
 
-/* `network`: the one that the setting is of; NULL: those that it fits. */
+/* `network`: the one that the setting is of; NULL: those that it fits, and that have none of their own. */
 
 typedef struct DimSetting {
   const char *network, *name;
@@ -49,8 +49,9 @@ bool settings_add_freeze(ModelSettings *settings, Arena *arena, const char *text
 
 /* Of a bundle of `count` networks: "NETWORK:NAME" is the NAME of one. */
 void settings_take_networks(ModelSettings *settings, Arena *arena, const char *const *networks, int count);
-/* The option that sets one name of one network twice, and that name; NULL: there is none. */
-const char *settings_twice(const ModelSettings *settings, const char **name);
+/* The option that sets one name of one network twice, and that name; NULL: there is none. In a bundle states of no
+ * named network may be each of another. */
+const char *settings_twice(const ModelSettings *settings, bool bundle, const char **name);
 /* The same settings, for one network's reader; NULL: for the one model. */
 ModelSettings settings_for(const ModelSettings *settings, const char *network, ModelFiles *files);
 /* After all networks of a bundle are read: reports settings that fitted none. The graphs are called as the networks. */

@@ -53,9 +53,16 @@ static ssize_t read_all(int file, uint8_t *data, size_t size) {
 
 static FilePlace *outputs;
 static int n_outputs, outputs_capacity;
+static Arena *of_inputs; /* those of readers end before */
+static FileId *inputs;
+static int n_inputs, inputs_capacity;
 
 void file_is_output(Arena *arena, const char *path) {
   FilePlace it = file_place(path);
+  for (int i = 0; i < n_inputs; i++)
+    if (same_id(inputs[i], it.file))
+      fatal_at(LOCATION_FILE(path), EXIT_INVALID,
+               "this file is read, and the output would replace it; expected another path for that");
   for (int i = 0; i < n_outputs; i++)
     if (same_place(&outputs[i], &it))
       fatal_at(LOCATION_FILE(path), EXIT_INVALID, "two outputs would be written to this file; expected one for each");
@@ -68,6 +75,11 @@ static void check_is_not_output(const char *path, Location where, const struct s
       fatal_at(where, EXIT_INVALID,
                "\"%s\" is read, and the output would replace it; expected another path than \"%s\" for that", path,
                outputs[i].path);
+}
+
+static void add_input(const struct stat *status) {
+  if (!of_inputs) of_inputs = arena_new();
+  *LIST_ADD(of_inputs, inputs, n_inputs, inputs_capacity) = file_id(status);
 }
 
 /* ---- reading ---- */
@@ -91,6 +103,7 @@ static FileBytes read_file(Arena *arena, const char *path, size_t limit, Locatio
   struct stat status;
   int file = open_regular(path, where, &status);
   check_is_not_output(path, where, &status);
+  add_input(&status);
   *said = (size_t)status.st_size;
   if (*said > limit) {
     close(file);

@@ -29,8 +29,8 @@ FileBytes file_read_beside_writers(Arena *arena, const char *path, size_t limit,
  * that a symbolic link leads out of that folder. A hard link is a file like any other. */
 FileBytes file_read_beside(Arena *arena, const char *base, const char *name, size_t limit, Location where);
 
-/* From now on reading this file is an error: the output would replace it. So is another output to it, however its
- * folder is spelled. The path must stay. */
+/* It is an error if this file was read, or is from now on: the output would replace it. So is another output to it,
+ * however its folder is spelled. The path must stay. */
 void file_is_output(Arena *arena, const char *path);
 
 /* `suffix` in place of what follows the last dot of the path's last part: "a/m.json" -> "a/m.safetensors". */

@@ -34,10 +34,15 @@ static size_t counted_strcspn(const char *text, const char *until) {
 
 enum { SEGMENTS = 40, LONGEST = 64 };
 
+static void set_segment(ElfFile *file, int index, size_t begin, size_t end) {
+  Elf64_Phdr segment = {.p_type = PT_NOTE, .p_offset = begin, .p_filesz = end - begin};
+  memcpy(file->bytes + sizeof(Elf64_Ehdr) + (size_t)index * sizeof segment, &segment, sizeof segment);
+}
+
 /* A file of `segments` segments that all are the same notes: `count` of them, of `networks` networks in turn. */
 static ElfFile crafted(int count, int networks, int segments) {
   size_t most = sizeof(Elf64_Ehdr) + (size_t)segments * sizeof(Elf64_Phdr) + (size_t)count * LONGEST;
-  ElfFile file = {allocate(most), sizeof(Elf64_Ehdr) + (size_t)segments * sizeof(Elf64_Phdr)};
+  ElfFile file = {.bytes = allocate(most), .size = sizeof(Elf64_Ehdr) + (size_t)segments * sizeof(Elf64_Phdr)};
   Elf64_Ehdr header = {.e_phoff = sizeof header, .e_phentsize = sizeof(Elf64_Phdr), .e_phnum = (Elf64_Half)segments};
   memcpy(header.e_ident, ELFMAG, SELFMAG);
   header.e_ident[EI_CLASS] = ELFCLASS64;
@@ -53,11 +58,14 @@ static ElfFile crafted(int count, int networks, int segments) {
     file.size += sizeof note + 8 + padded(note.n_descsz);
   }
   memcpy(file.bytes, &header, sizeof header);
-  for (int i = 0; i < segments; i++) {
-    Elf64_Phdr segment = {.p_type = PT_NOTE, .p_offset = begin, .p_filesz = file.size - begin};
-    memcpy(file.bytes + sizeof header + (size_t)i * sizeof segment, &segment, sizeof segment);
-  }
+  for (int i = 0; i < segments; i++) set_segment(&file, i, begin, file.size);
+  find_notes(&file);
   return file;
+}
+
+static void done_with(ElfFile *file) {
+  free(file->bytes);
+  free(file->notes);
 }
 
 static void notes_of_a_network_follow_each_other(void **state) {
@@ -70,7 +78,7 @@ static void notes_of_a_network_follow_each_other(void **state) {
   assert_memory_equal(notes.next, next, sizeof next);
   assert_string_equal(notes.texts[4], "model    n1\ntarget   4\n");
   notes_free(&notes);
-  free(file.bytes);
+  done_with(&file);
 }
 
 static void notes_to_which_many_segments_point_are_read_once(void **state) {
@@ -79,7 +87,25 @@ static void notes_to_which_many_segments_point_are_read_once(void **state) {
   Notes notes = notes_of(&file, ELF_LINES);
   assert_int_equal(notes.count, 5);
   notes_free(&notes);
-  free(file.bytes);
+  done_with(&file);
+}
+
+/* Only those that are loaded must be. */
+static void segments_of_notes_need_not_ascend(void **state) {
+  (void)state;
+  ElfFile file = crafted(2, 2, 3);
+  size_t begin = file.notes[0].begin, end = file.size, middle = begin + (end - begin) / 2;
+  free(file.notes);
+  file.n_notes = 0;
+  set_segment(&file, 0, middle, end);
+  set_segment(&file, 1, begin, middle);
+  set_segment(&file, 2, end, end);
+  find_notes(&file);
+  Notes notes = notes_of(&file, ELF_LINES);
+  assert_int_equal(notes.count, 2);
+  assert_string_equal(notes.texts[0], "model    n0\ntarget   0\n");
+  notes_free(&notes);
+  done_with(&file);
 }
 
 static size_t work_of_notes(int count, int networks) {
@@ -88,7 +114,7 @@ static size_t work_of_notes(int count, int networks) {
   Notes notes = notes_of(&file, ELF_LINES);
   assert_int_equal(notes.count, count);
   notes_free(&notes);
-  free(file.bytes);
+  done_with(&file);
   return work;
 }
 
@@ -124,6 +150,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(notes_of_a_network_follow_each_other),
       cmocka_unit_test(notes_to_which_many_segments_point_are_read_once),
+      cmocka_unit_test(segments_of_notes_need_not_ascend),
       cmocka_unit_test(the_work_grows_as_the_notes_do),
       cmocka_unit_test(the_work_grows_as_the_lines_do),
   };

@@ -48,7 +48,7 @@ def test_rnncc_lists_them(rnncc, model, option, message):
     ("--dim=T=3 --dim=T=4", '--dim: expected "T"'), ("--state=sound=soft --state=sound=loud", '--state: expected "sound"'),
     ("--state=sound=soft --state=lengths=soft", '--state: expected "soft"'), ("--freeze=sound=1 --freeze=sound=1", '--freeze: expected "sound"')])
 def test_what_is_set_twice_is_told_so(rnncc, model, options, told):
-    """Of one network of a bundle, too; what is set for all may be set otherwise for one."""
+    """Of one network of a bundle, too."""
     done = rnncc("inspect", model, *options.split())
     assert done.returncode == 2 and f"error: {told} once, found it twice" in done.stderr, done.stderr
     first, second = options.replace("=", "=a:", 1).split()
@@ -57,6 +57,27 @@ def test_what_is_set_twice_is_told_so(rnncc, model, options, told):
     assert done.returncode == 2 and f"error: {told} once, found it twice" in done.stderr, done.stderr
     done = rnncc("inspect", f"a={model}", f"b={model}", first, f"--{kind}=b:{setting}")
     assert "twice" not in done.stderr
+
+
+@pytest.mark.parametrize("kind, own, general", [("dim", "T=3", "T=4"), ("freeze", "sound=[[1]]", "sound=[[2]]"), ("state", "sound=soft", "sound=loud")])
+def test_what_is_set_for_all_may_be_set_otherwise_for_one(rnncc, model, kind, own, general):
+    """In any order."""
+    bundle = ["inspect", f"a={model}", f"b={model}", *([] if kind == "dim" else ["--dim=T=1", "--dim=Batch=1"]), f"--{kind}=a:{own}"]
+    each, after = rnncc(*bundle, f"--{kind}=b:{general}"), rnncc(*bundle, f"--{kind}={general}")
+    before = rnncc(*bundle[:-1], f"--{kind}={general}", bundle[-1])
+    assert (each.returncode, each.stderr) == (0, "")
+    assert (after.stdout, after.stderr) == (before.stdout, before.stderr) == (each.stdout, "")
+
+
+def test_states_for_all_are_each_of_the_network_that_it_fits(rnncc, tmp_path):
+    networks = []
+    for name, output in (("enc", "hEnc"), ("dec", "hDec")):
+        network = Model(name)
+        h = network.input("h", "f32", [2])
+        network.output(network.node("Relu", [h], [output]), network.node("Tanh", [h], ["y"]))
+        networks.append(f"{name}={network.write(tmp_path)}")
+    done = rnncc("inspect", *networks, "--state=h=hEnc", "--state=h=hDec")
+    assert (done.returncode, done.stderr) == (0, "") and "hEnc" in done.stdout and "hDec" in done.stdout
 
 
 @pytest.mark.parametrize("option, start, more", [

@@ -283,14 +283,25 @@ def test_emitted_c_replaces_no_file_that_rnncc_did_not_write(rnncc, network, nam
         (folder / name).write_text("# Builds mine.\n")
         before = contents(folder)
         done = rnncc(*emit, cwd=network.parent)
-        assert done.returncode == 2 and f"c/{name}: error: rnncc did not write this file" in done.stderr, done.stderr
+        assert done.returncode == 2 and f"c/{name}: error: --emit=c would replace this file" in done.stderr, done.stderr
         assert contents(folder) == before
         (folder / name).unlink()
         for _ in range(2):
             done = rnncc(*emit, "--target=x86-64-v3", cwd=network.parent)
             assert (done.returncode, done.stderr) == (0, "") and (folder / "mine.c").exists()
-        if name in ("run.c", "simd/plain.h"):
-            break  # beside a Makefile of rnncc's they are rnncc's
+
+
+def test_emitted_c_replaces_no_model_beside_it(rnncc, network):
+    """Nor its weights: of the folder of an earlier --emit=c, `weights.bin` is one of the files."""
+    folder = network.parent / "c"
+    assert rnncc(network.name, "--emit=c", "-o", "c", cwd=network.parent).returncode == 0
+    weights = network.with_suffix(".safetensors").name
+    (folder / "weights.bin").write_bytes((network.parent / weights).read_bytes())
+    (folder / "m.json").write_text(network.read_text().replace(weights, "weights.bin"))
+    before = contents(folder)
+    done = rnncc("c/m.json", "--emit=c", "-o", "c", cwd=network.parent)
+    assert done.returncode == 2 and "c/weights.bin: error: this file is read, and the output would replace it" in done.stderr, done.stderr
+    assert contents(folder) == before
 
 
 @pytest.mark.parametrize("depfile, code", [("c/Makefile", 2), ("./c//network.c", 2), ("link/c/weights.bin", 2), ("c/simd/plain.h", 2),

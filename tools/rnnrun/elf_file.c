@@ -8,10 +8,13 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "support.h"
 
 static const struct {
   unsigned id;
@@ -36,21 +39,7 @@ static ElfFile mapped(int descriptor) {
     return (ElfFile){0};
   size_t size = (size_t)status.st_size;
   unsigned char *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
-  return bytes == MAP_FAILED ? (ElfFile){0} : (ElfFile){bytes, size};
-}
-
-ElfFile elf_open(const char *path) {
-  int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) return (ElfFile){0};
-  ElfFile file = mapped(descriptor);
-  close(descriptor);
-  if (file.bytes && memcmp(file.bytes, ELFMAG, SELFMAG) != 0) elf_close(&file);
-  return file;
-}
-
-void elf_close(ElfFile *file) {
-  if (file->bytes) munmap(file->bytes, file->size);
-  *file = (ElfFile){0};
+  return bytes == MAP_FAILED ? (ElfFile){0} : (ElfFile){.bytes = bytes, .size = size};
 }
 
 static bool is_wide(const ElfFile *file) { return file->bytes[EI_CLASS] == ELFCLASS64; }
@@ -68,6 +57,49 @@ static uint64_t number_at(const ElfFile *file, uint64_t at, unsigned bytes) {
 #define FIELD(file, base, Struct, field)                                                                               \
   (is_wide(file) ? number_at(file, (base) + offsetof(Elf64_##Struct, field), sizeof((Elf64_##Struct *)0)->field)       \
                  : number_at(file, (base) + offsetof(Elf32_##Struct, field), sizeof((Elf32_##Struct *)0)->field))
+
+/* ---- segments of notes ---- */
+
+static bool has_notes(const ElfFile *file, uint64_t header, ElfSegment *segment) {
+  uint64_t begin = FIELD(file, header, Phdr, p_offset), bytes = FIELD(file, header, Phdr, p_filesz);
+  *segment = (ElfSegment){begin, begin + bytes};
+  return FIELD(file, header, Phdr, p_type) == PT_NOTE && begin <= file->size && bytes <= file->size - begin;
+}
+
+static int by_begin(const void *a, const void *b) {
+  const ElfSegment *x = a, *y = b;
+  return x->begin != y->begin ? (x->begin < y->begin ? -1 : 1) : (x->end < y->end) - (x->end > y->end);
+}
+
+/* A segment that begins within another's notes is left out. */
+static void find_notes(ElfFile *file) {
+  uint64_t first = FIELD(file, 0, Ehdr, e_phoff), bytes = FIELD(file, 0, Ehdr, e_phentsize);
+  size_t count = FIELD(file, 0, Ehdr, e_phnum), found = 0;
+  file->notes = allocate(sizeof *file->notes * count);
+  for (size_t i = 0; i < count; i++) found += has_notes(file, first + i * bytes, &file->notes[found]);
+  qsort(file->notes, found, sizeof *file->notes, by_begin);
+  for (size_t i = 0; i < found; i++)
+    if (!file->n_notes || file->notes[i].begin >= file->notes[file->n_notes - 1].end)
+      file->notes[file->n_notes++] = file->notes[i];
+}
+
+ElfFile elf_open(const char *path) {
+  int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return (ElfFile){0};
+  ElfFile file = mapped(descriptor);
+  close(descriptor);
+  if (file.bytes && memcmp(file.bytes, ELFMAG, SELFMAG) != 0) elf_close(&file);
+  if (file.bytes) find_notes(&file);
+  return file;
+}
+
+void elf_close(ElfFile *file) {
+  if (file->bytes) munmap(file->bytes, file->size);
+  free(file->notes);
+  *file = (ElfFile){0};
+}
+
+/* ---- machine ---- */
 
 static unsigned machine_of(const ElfFile *file) { return (unsigned)FIELD(file, 0, Ehdr, e_machine); }
 
@@ -135,32 +167,16 @@ static const char *note_text(const ElfFile *file, uint64_t at, uint64_t end) {
   return ours && !file->bytes[text + bytes - 1] ? (const char *)file->bytes + text : NULL;
 }
 
-/* The next note of the kind in the segment that is being read. */
-static const char *note_in(const ElfFile *file, ElfNote kind, ElfPlace *place) {
-  while (place->at + sizeof(Elf64_Nhdr) <= place->end) {
-    uint64_t at = place->at;
-    const char *text = note_text(file, at, place->end);
-    place->at += sizeof(Elf64_Nhdr) + padded(number_at(file, at, 4)) + padded(number_at(file, at + 4, 4));
-    if (text && number_at(file, at + 8, 4) == kind) return text;
+const char *elf_note(const ElfFile *file, ElfNote kind, ElfPlace *place) {
+  for (; place->segment < file->n_notes; *place = (ElfPlace){place->segment + 1, 0}) {
+    const ElfSegment *segment = &file->notes[place->segment];
+    if (!place->at) place->at = segment->begin;
+    while (place->at + sizeof(Elf64_Nhdr) <= segment->end) {
+      uint64_t at = place->at;
+      const char *text = note_text(file, at, segment->end);
+      place->at += sizeof(Elf64_Nhdr) + padded(number_at(file, at, 4)) + padded(number_at(file, at + 4, 4));
+      if (text && number_at(file, at + 8, 4) == kind) return text;
+    }
   }
   return NULL;
-}
-
-/* Goes on to the segment's notes, if it has any behind those that were read. */
-static void enter_segment(const ElfFile *file, uint64_t header, ElfPlace *place) {
-  uint64_t at = FIELD(file, header, Phdr, p_offset), bytes = FIELD(file, header, Phdr, p_filesz);
-  if (FIELD(file, header, Phdr, p_type) != PT_NOTE || at < place->end) return;
-  if (at > file->size || bytes > file->size - at) return;
-  place->at = at;
-  place->end = at + bytes;
-}
-
-const char *elf_note(const ElfFile *file, ElfNote kind, ElfPlace *place) {
-  uint64_t first = FIELD(file, 0, Ehdr, e_phoff), bytes = FIELD(file, 0, Ehdr, e_phentsize);
-  uint64_t count = FIELD(file, 0, Ehdr, e_phnum);
-  while (true) {
-    const char *text = note_in(file, kind, place);
-    if (text || place->segment == count) return text;
-    enter_segment(file, first + place->segment++ * bytes, place);
-  }
 }

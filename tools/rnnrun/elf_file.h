@@ -7,9 +7,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+typedef struct ElfSegment {
+  uint64_t begin, end; /* bytes in the file */
+} ElfSegment;
+
 typedef struct ElfFile {
   unsigned char *bytes; /* NULL: absent, or not an ELF file */
   size_t size;
+  ElfSegment *notes; /* segments of notes, in the file's order; no byte is in two */
+  size_t n_notes;
 } ElfFile;
 
 ElfFile elf_open(const char *path);
@@ -28,11 +34,11 @@ typedef enum ElfNote { ELF_LINES = 1, ELF_PLAN = 2 } ElfNote;
 
 /* How far the notes of a file were read; all 0: nothing yet. */
 typedef struct ElfPlace {
-  uint64_t segment, at, end; /* segments before `segment` are read, its predecessor's notes up to `at` */
+  size_t segment; /* whose notes are read up to `at` */
+  uint64_t at;    /* 0: from its beginning on */
 } ElfPlace;
 
-/* The text of rnncc's next note of the kind: each describes a network for a target. NULL: there is no other. No byte of
- * the file is of two notes: segments that go back in the file are not read. */
+/* The text of rnncc's next note of the kind: each describes a network for a target. NULL: there is no other. */
 const char *elf_note(const ElfFile *file, ElfNote kind, ElfPlace *place);
 
 #endif

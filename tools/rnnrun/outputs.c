@@ -41,8 +41,8 @@ static bool may_be_replaced(const char *path) {
   return lstat(path, &status) == 0 ? S_ISREG(status.st_mode) : errno == ENOENT;
 }
 
-/* Is it stdout, as /dev/stdout is? If it were opened again, it would be written from the start of a file in use. */
-static bool is_stdout(const char *path) {
+/* If it were opened again, it would be written from the start of a file in use. */
+bool is_stdout(const char *path) {
   struct stat given, ours;
   if (stat(path, &given) != 0 || fstat(STDOUT_FILENO, &ours) != 0) return false;
   return given.st_dev == ours.st_dev && given.st_ino == ours.st_ino;

@@ -7,6 +7,7 @@
 
 #include "same_file.h"
 #include "support.h"
+#include "tensors.h"
 
 /* As the command line has it: "--output y=@y.npy" is {"--output ", "y", "=@", {"y.npy"}}. */
 typedef struct NamedFile {
@@ -23,7 +24,7 @@ static NamedFiles list_of(int most) { return (NamedFiles){.list = allocate(sizeo
 
 static bool can_be_replaced(const char *path) {
   struct stat status;
-  return stat(path, &status) != 0 || S_ISREG(status.st_mode);
+  return !is_stdout(path) && (stat(path, &status) != 0 || S_ISREG(status.st_mode));
 }
 
 static void add_file(NamedFiles *files, const char *option, const char *name, const char *between, const char *path) {
@@ -55,15 +56,20 @@ static void check_outputs(const NamedFiles *outputs, const NamedFiles *others, c
 
 void check_overwrites(const Arguments *arguments) {
   enum { OTHERS = 2 }; /* of each: the module and --weights; --trace and --html */
-  NamedFiles inputs = list_of(arguments->inputs.count + OTHERS), outputs = list_of(arguments->outputs.count + OTHERS);
-  add_file(&inputs, "the module ", "", "", arguments->module);
-  add_file(&inputs, "--weights=", "", "", arguments->weights);
+  NamedFiles read = list_of(OTHERS), inputs = list_of(arguments->inputs.count);
+  NamedFiles outputs = list_of(arguments->outputs.count + OTHERS), pages = list_of(OTHERS);
+  add_file(&read, "the module ", "", "", arguments->module);
+  add_file(&read, "--weights=", "", "", arguments->weights);
   add_assigned(&inputs, "--input ", &arguments->inputs);
+  add_file(&pages, "--trace=", "", "", arguments->trace);
+  add_file(&pages, "--html=", "", "", arguments->html);
   add_assigned(&outputs, "--output ", &arguments->outputs);
-  add_file(&outputs, "--trace=", "", "", arguments->trace);
-  add_file(&outputs, "--html=", "", "", arguments->html);
-  check_outputs(&outputs, &inputs, "another file");
+  for (int i = 0; i < pages.count; i++) outputs.list[outputs.count++] = pages.list[i];
+  check_outputs(&outputs, &read, "another file");
+  check_outputs(&pages, &inputs, "another file");
   check_outputs(&outputs, &outputs, "a file for each");
+  free(read.list);
   free(inputs.list);
   free(outputs.list);
+  free(pages.list);
 }

@@ -4,8 +4,9 @@
 
 #include "arguments.h"
 
-/* Before anything is read. Fails if an output would replace a file that is read, or that of another output. A device or
- * a pipe may be named twice: it is not replaced. */
+/* Before anything is read. Fails if an output would replace the module, its weights or another output, or a page or
+ * trace an input; a tensor may take the place of the input that it follows from. A device, a pipe or stdout may be
+ * named twice: it is not replaced. */
 void check_overwrites(const Arguments *arguments);
 
 #endif

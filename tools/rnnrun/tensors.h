@@ -10,6 +10,9 @@
 rnncc_tensor *make_inputs(const rnncc_info *info, const Arguments *arguments, const char *standard);
 
 /* All outputs, each buffer large enough for any run. */
+/* Is this file stdout, as /dev/stdout is? */
+bool is_stdout(const char *path);
+
 rnncc_tensor *make_outputs(const rnncc_info *info);
 
 /* Writes the outputs that --output names. A file appears whole or not at all. */
