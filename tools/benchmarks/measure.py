@@ -141,6 +141,7 @@ class Turn:
         self.runs = min(MAX_RUNS, math.ceil(SLICE / (first if first > SLICE else runner.times(1)[0])))
 
     def take(self):
+        machine.cpus().wake()
         self.runner.times(self.runs)
         self.seconds.append(self.runner.times(self.runs))
         time.sleep(self.pause)

@@ -150,8 +150,10 @@ class Turn:
         self.passes = max(1, int(SECONDS / min(timed(runner.both_ways, time.perf_counter) for _ in range(2))))
 
     def take(self):
+        from benchmarks import machine
         from benchmarks.measure import PEER_PAUSE
         time.sleep(PEER_PAUSE)
+        machine.cpus().wake()
         self.runner.both_ways()  # threads wake up
         both, steps = [], []
         for _ in range(self.passes):
