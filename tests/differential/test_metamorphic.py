@@ -14,6 +14,7 @@ from differential.graph import Graph, Unsuitable, filled
 from differential.grow import MAKERS, random_case
 from differential.shrink import names_read
 from support.amount import long_tests
+from support.machine import need_target
 from support.model_builder import Model
 from support.module import Module
 from support.recurrent import GATES
@@ -201,8 +202,9 @@ def layers(number):
 @pytest.mark.parametrize("number", range(40 if long_tests() else 4))
 def test_a_sequence_in_pieces_computes_the_same(tmp_path, number):
     model, errors, feeds = layers(number)
-    checker = Checker(tmp_path)
-    module = compiled(checker, model, "module", f"--target={plans.TARGETS[number % 2]}")
+    target = f"--target={plans.TARGETS[number % 2]}"
+    need_target(target)
+    module = compiled(Checker(tmp_path), model, "module", target)
     with Module(module) as loaded:
         results = {}
         for threads in THREADS:

@@ -15,6 +15,7 @@ from differential.grow import random_case
 from graphs import test_narrow_weights as narrow_weights
 from modules.test_sanitized_modules import CLANG, sanitizers  # noqa: F401 (a fixture)
 from support.amount import long_tests
+from support.machine import need_target
 from support.model_builder import Model
 from support.watched import SEEN, ended, made, watched_module, watching_rnnrun
 
@@ -48,7 +49,9 @@ def input_words(folder, feeds):
 
 @pytest.mark.parametrize("number", range(GROUPS))
 def test_no_memory_but_their_own(sanitizers, rnnrun, tmp_path, number):  # noqa: F811
-    folder, words = emitted(tmp_path, number, f"--target={plans.TARGETS[number % 2]}", graphs=UNDER_ASAN)
+    target = f"--target={plans.TARGETS[number % 2]}"
+    need_target(target)
+    folder, words = emitted(tmp_path, number, target, graphs=UNDER_ASAN)
     module = made(folder, CLANG)
     for threads in 1, 3:
         done = rnnrun("run", module, "--threads", threads, *words, env=sanitizers)

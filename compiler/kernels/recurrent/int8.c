@@ -145,7 +145,7 @@ static bool all_rows(const Node *node, bool (*is_so)(const float *from, int64_t 
 enum { DOT_ANY, DOT_PAIRS, DOT_SIGNS };
 
 int int8_form(const Target *target, const Node *node) {
-  if (target->has_dot || !target->byte_pairs) return DOT_ANY;
+  if (target->has_dot || !target->byte_pairs || int8_obstacle(node)) return DOT_ANY;
   if (all_rows(node, has_small_pairs)) return DOT_PAIRS;
   return all_rows(node, has_no_least) ? DOT_SIGNS : DOT_ANY;
 }

@@ -18,8 +18,8 @@ void int8_read_ranges(const Node *node, Layer *layer);
 /* What keeps its kernels from running the node; NULL: nothing. */
 const char *int8_obstacle(const Node *node);
 
-/* DOT_ANY of templates/simd/int8.h; or, if the form counts on the target, DOT_PAIRS, if weights are so small, or
- * DOT_SIGNS, if none is -128. */
+/* DOT_ANY of templates/simd/int8.h; or, if the form counts on the target and the weights are known, DOT_PAIRS, if they
+ * are so small, or DOT_SIGNS, if none is -128. */
 int int8_form(const Target *target, const Node *node);
 /* Instructions of the target's product of a vector of weights, 4 bytes a lane. */
 int int8_dot(const Target *target, const Node *node);
