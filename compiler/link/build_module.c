@@ -71,10 +71,15 @@ static const char *musl_headers(Arena *arena, const Build *build) {
   return folder;
 }
 
+/* By this name, of a vendor who wanted that, clang's immintrin.h includes what the target's features need alone, and not
+ * what functions with more features of their own might: of a small unit that is most of what clang reads. */
+static const char few_intrinsics[] = "-D__SCE__";
+
 const char *const *clang_flags(Arena *arena, const Build *build) {
   const char **list = ARENA_ARRAY(arena, const char *, MAX_ARGUMENTS);
   int count = 0;
   list[count++] = arena_format(arena, "--target=%s", build->target->triple);
+  if (strstr(build->target->triple, "x86_64")) list[count++] = few_intrinsics;
   if (has_musl(build)) {
     list[count++] = "-nostdlibinc";
     list[count++] = "-isystem";

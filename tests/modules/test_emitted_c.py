@@ -53,6 +53,15 @@ def test_each_file_of_the_runtime_is_c_for_gcc(options):
     run("gcc", "-std=gnu11", "-D_GNU_SOURCE", *options, "-fsyntax-only", *STRICT.split(), *sorted((ROOT / "runtime").glob("*.c")))
 
 
+def test_clang_reads_the_intrinsics_of_the_target_alone(emitted):
+    """All of them take it half a second, most of what a small network does."""
+    folder = emitted("digits_rnn", "--target=x86-64-v3")
+    text = (folder / "Makefile").read_text()
+    flags = [word for name in ("KERNEL_FLAGS", "CLANG_FLAGS") for word in re.search(f"^{name} = (.*)$", text, re.M)[1].split()]
+    read = run("clang-19", *flags, "-I.", "-E", "network.c", cwd=folder)
+    assert "_mm256_fmadd_ps" in read and "_mm512" not in read
+
+
 def results(rnnrun, module, folder):
     names = re.findall(r"^(input|output)\s+(\S+)", rnnrun("inspect", module).stdout, re.MULTILINE)
     words = [word for kind, name in names if kind == "input" for word in ("--input", f"{name}=random")]
