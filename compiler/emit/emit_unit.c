@@ -61,7 +61,7 @@ static void emit_weights(Unit *unit, const Program *program, bool here) {
   text_add(&unit->text, "extern const unsigned char rnncc_weights[] __attribute__((visibility(\"hidden\")));\n");
 }
 
-/* Not a fault of the model, and no one's to mend where it is compiled. */
+/* Not a fault of the model, and no one's to mend where it is compiled. What is read unset, MemorySanitizer finds. */
 static const char left_over[] = "/* Kernels are templates, cut to what they do here: some parameters and variables are "
                                 "left over. Pragmas to unroll\n"
                                 " * are clang's; other compilers ignore them. */\n"
@@ -71,7 +71,10 @@ static const char left_over[] = "/* Kernels are templates, cut to what they do h
                                 "#pragma GCC diagnostic ignored \"-Wenum-compare\"\n"
                                 "#pragma GCC diagnostic ignored \"-Wtautological-compare\"\n"
                                 "#pragma GCC diagnostic ignored \"-Wtype-limits\"\n"
-                                "#pragma GCC diagnostic ignored \"-Wunknown-pragmas\"\n";
+                                "#pragma GCC diagnostic ignored \"-Wunknown-pragmas\"\n"
+                                "#ifndef __clang__ /* gcc's alone: lanes that are read, and dropped */\n"
+                                "#pragma GCC diagnostic ignored \"-Wmaybe-uninitialized\"\n"
+                                "#endif\n";
 
 /* Patterns of options have stars beside slashes, which would end the comment, or seem to begin one. */
 static void add_to_comment(Text *out, const char *text) {

@@ -142,14 +142,15 @@ const char *target_features(Arena *arena, const Target *target) {
   return name_features(arena, target, UINT32_MAX, " ");
 }
 
-/* clang's -march takes features behind the architecture; those of x86 are arguments of their own. */
+/* -march takes features behind the architecture; those of x86 are arguments of their own. */
 static const char *const *args_with(Arena *arena, const Target *row, uint32_t wanted, const char *added) {
   const char **list = NULL;
   int count = 0, capacity = 0;
   bool behind = strncmp(row->triple, "x86_64-", 7) != 0;
   for (const char *const *args = row->clang_args; *args; args++) {
     bool takes_them = behind && !strncmp(*args, "-march=", 7);
-    *LIST_ADD(arena, list, count, capacity) = takes_them ? arena_format(arena, "%s%s", *args, added) : *args;
+    const char *march = row->march_of_features ? row->march_of_features : *args;
+    *LIST_ADD(arena, list, count, capacity) = takes_them ? arena_format(arena, "%s%s", march, added) : *args;
   }
   for (int i = 0; i < FEATURES; i++)
     if (features[i].argument && wanted & features[i].cpu_feature)

@@ -16,6 +16,7 @@ typedef struct Target {
   const char *isa;               /* "avx512"; also the vocabulary: templates/simd/<isa>.h */
   const char *triple;            /* "x86_64-linux-gnu" */
   const char *const *clang_args; /* features, explicit; NULL-terminated */
+  const char *march_of_features; /* instead of -march among these, where features stand behind it; NULL: the same */
   int oldest_clang;              /* that knows them; 0: each that serves any target */
   int lanes;                     /* f32 in a vector */
   int vector_registers;

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: MIT
 """The folder of --emit=c builds with no rnncc at hand: by its Makefile or its CMakeLists.txt, with clang or gcc, as C11
-without a warning; whatever builds it, the module computes the same."""
+without a warning, for each target; whatever builds it, the module computes the same."""
+import itertools
 import re
 import subprocess
 
+import ml_dtypes
 import numpy
 import pytest
 
 from conftest import ROOT
-from support.amount import long_tests
+from support.amount import long_tests, some
+from support.machine import OF_TARGET, need_program
+from support.model_builder import Model
 
 pytestmark = [pytest.mark.optimised, pytest.mark.unsanitized]  # it is about compilers
 
@@ -82,6 +86,59 @@ def test_it_builds_to_the_same_results(emitted, compile, rnnrun, tmp_path, model
             assert numpy.array_equal(got[name], array), name
         else:
             assert numpy.abs(got[name] - array).max() <= ONE_ROUNDING * numpy.abs(array).max(), name
+
+
+# ---- each target ----
+
+OF_AARCH64 = ["dotprod", "fp16", "bf16", "i8mm"]
+FEATURES = {"x86-64-v4": ["vnni"], "x86-64-v3": ["vnni"],
+            **{target: OF_AARCH64 for target in OF_TARGET if target.startswith("aarch64")}}
+PORTABLE = some(["i686-linux-gnu", "arm-linux-gnueabihf", "powerpc64le-linux-gnu"], 1)
+
+
+def with_features(target):
+    """With all that it takes; in long tests with each choice of them."""
+    features = FEATURES.get(target, [])
+    counts = range(len(features) + 1) if long_tests() else [len(features)]
+    return [target + "".join(f"+{name}" for name in chosen) for count in counts for chosen in itertools.combinations(features, count)]
+
+
+def test_these_are_the_features_of_each_target(rnncc):
+    rows = [line.split() for line in rnncc("targets").stdout.split("\n\n")[0].splitlines()[1:]]
+    assert {row[0]: found for row in rows if (found := [word[1:] for word in row[5:] if word[0] == "+"])} == FEATURES
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """What instructions and types of some targets alone are for: bytes that are multiplied, f16, bf16; and a pool."""
+    model, rng = Model("small"), numpy.random.default_rng(3)
+
+    def weights(dtype, *shape):
+        return model.constant(rng.integers(-4, 5, shape).astype(dtype))
+
+    model.output(model.node("MatMulInteger", [model.input("rows", "u8", [5, 16]), weights(numpy.int8, 16, 9)]))
+    model.output(model.node("ConvInteger", [model.input("image", "u8", [1, 16, 5, 5]), weights(numpy.int8, 16, 16, 3, 3)]))
+    model.output(model.node("MaxPool", [model.input("plane", "f32", [1, 3, 9, 9])], kernel_shape=[3, 3], strides=[2, 2]))
+    for name, dtype in (("f16", numpy.float16), ("bf16", ml_dtypes.bfloat16)):
+        model.output(model.node("MatMul", [model.input(name, name, [3, 8]), weights(dtype, 8, 9)]))
+    return model.write(tmp_path_factory.mktemp("small"))
+
+
+def gcc_for(target):
+    """gcc 12 has no RVV."""
+    base = target.partition("+")[0]
+    return None if "+rvv" in target else f"{'x86_64-linux-gnu' if base.startswith('x86-64') else base}-gcc"
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("target", [*(name for row in OF_TARGET for name in with_features(row)), *PORTABLE])
+def test_kernels_of_each_target_compile_without_a_warning(small, rnncc, tmp_path, target):
+    done = rnncc(small, f"--target={target}", "--emit=c", "-o", tmp_path / "c")
+    assert (done.returncode, done.stderr) == (0, "")
+    run("make", "-s", f"CC=clang-19 -fsyntax-only {STRICT}", "network.o", cwd=tmp_path / "c")
+    if gcc := gcc_for(target):
+        need_program(gcc)
+        run("make", "-s", f"CC={gcc} {STRICT}", "network.o", cwd=tmp_path / "c")
 
 
 @pytest.mark.long

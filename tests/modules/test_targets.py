@@ -115,4 +115,4 @@ def test_features_reach_clang(rnncc, tmp_path):
     done = rnncc(small(tmp_path), "--target=aarch64-linux-gnu+fp16+dotprod", "--emit=c", "-o", tmp_path / "c")
     assert done.returncode == 0, done.stderr
     flags = (tmp_path / "c" / "Makefile").read_text()
-    assert " -march=armv8-a+dotprod+fp16 " in flags and flags.count("dotprod") == 1, "kernels only, not the runtime"
+    assert " -march=armv8.2-a+dotprod+fp16 " in flags and flags.count("dotprod") == 1, "kernels only, not the runtime"
