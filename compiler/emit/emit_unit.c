@@ -91,7 +91,7 @@ Unit *emit_unit(Program *program, const char *build, const UnitPlace *place) {
   unit->name = place->name;
   unit->file = place->name ? arena_format(program->arena, "network_%s.c", place->name) : "network.c";
   unit->text = text_new(program->arena);
-  text_add(&unit->text, "/* Generated: ");
+  text_add(&unit->text, "/* Generated: "); /* SOURCE_BEGINS of link/source_folder.h: the build record is rnncc's */
   add_to_comment(&unit->text, build);
   text_add(&unit->text, ".\n * Values are t<id>, named dimensions d<index>, kernels k<index>. */\n");
   text_add(&unit->text, "#ifndef SIMD_PLAIN /* who only reads this need not read the compiler's headers */\n");

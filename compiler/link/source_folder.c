@@ -14,25 +14,24 @@ static SourceFile *add_file(SourceFolder *folder, const char *name) {
   return file;
 }
 
-static SourceFile *add_text(SourceFolder *folder, const char *name, FileBytes bytes) {
+void source_folder_add(SourceFolder *folder, const char *name, FileBytes bytes, const char *begins) {
   SourceFile *file = add_file(folder, name);
   FileBytes *part = ARENA_NEW(folder->arena, FileBytes);
   *part = bytes;
   file->parts = part;
   file->n_parts = 1;
-  return file;
-}
-
-void source_folder_add(SourceFolder *folder, const char *name, FileBytes bytes, const char *begins) {
-  SourceFile *file = add_text(folder, name, bytes);
   file->begins = begins;
-  file->tells = true;
 }
 
 void source_folder_add_copy(SourceFolder *folder, const char *name, FileBytes bytes) {
-  const char *text = (const char *)bytes.data;
-  SourceFile *file = add_text(folder, name, bytes);
-  file->begins = arena_format(folder->arena, "%.*s", (int)strcspn(text, "\n"), text);
+  static const char line[] = SOURCE_BEGINS "--emit=c, whose next run replaces this file. */\n";
+  SourceFile *file = add_file(folder, name);
+  FileBytes *parts = ARENA_ARRAY(folder->arena, FileBytes, 2);
+  parts[0] = (FileBytes){(const uint8_t *)line, sizeof line - 1};
+  parts[1] = bytes;
+  file->parts = parts;
+  file->n_parts = 2;
+  file->begins = SOURCE_BEGINS;
 }
 
 void source_folder_add_parts(SourceFolder *folder, const char *name, const FileBytes *parts, int count) {
@@ -63,7 +62,7 @@ static bool begins_so(const SourceFolder *folder, const SourceFile *file) {
 /* Did rnncc fill it before? */
 static bool was_filled(const SourceFolder *folder) {
   for (int i = 0; i < folder->n_files; i++)
-    if (folder->files[i].tells && begins_so(folder, &folder->files[i])) return true;
+    if (folder->files[i].begins && begins_so(folder, &folder->files[i])) return true;
   return false;
 }
 
@@ -75,11 +74,10 @@ void source_folder_check(const SourceFolder *folder) {
     struct stat status;
     file_is_output(folder->arena, file->path);
     if (lstat(file->path, &status) != 0) continue;
-    if (!(file->begins ? begins_so(folder, file) : true) || !(file->tells || filled))
+    if (!(file->begins ? begins_so(folder, file) : filled))
       fatal_at(LOCATION_FILE(file->path), EXIT_INVALID,
-               "--emit=c would replace this file, which is not as rnncc writes it; expected a folder without it, or "
-               "one that "
-               "--emit=c filled before");
+               "--emit=c would replace this file, which is not as rnncc writes it; remove it, or the folder where an "
+               "older rnncc filled that, or name another folder");
   }
 }
 

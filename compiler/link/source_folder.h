@@ -6,12 +6,15 @@
 #include "support/files.h"
 #include "support/folder.h"
 
+/* How all texts of the folder begin, and by chance no other file. */
+#define SOURCE_BEGINS "/* Generated: rnncc "
+#define SCRIPT_BEGINS "# Generated: rnncc "
+
 typedef struct SourceFile {
   const char *path;
   const FileBytes *parts;
   int n_parts;
-  const char *begins; /* how each such file begins that rnncc wrote; NULL: of bytes */
-  bool tells;         /* nobody else's file begins so */
+  const char *begins; /* one of these; NULL: of bytes */
 } SourceFile;
 
 typedef struct SourceFolder {
@@ -22,10 +25,11 @@ typedef struct SourceFolder {
   FileNames folders; /* within it, which files are in: "simd" */
 } SourceFolder;
 
+/* A text that begins so. */
 void source_folder_add(SourceFolder *folder, const char *name, FileBytes bytes, const char *begins);
-/* A source that other programs may have a copy of: it is replaced where it begins as this one, beside files that tell.
- */
+/* A source of rnncc's own, behind a line that begins so. */
 void source_folder_add_copy(SourceFolder *folder, const char *name, FileBytes bytes);
+/* Bytes. In a folder where no text begins so, they are not rnncc's. */
 void source_folder_add_parts(SourceFolder *folder, const char *name, const FileBytes *parts, int count);
 void source_folder_add_folder(SourceFolder *folder, const char *name);
 

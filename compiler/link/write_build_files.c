@@ -6,10 +6,6 @@
 #include "link/toolchain.h"
 #include "support/files.h"
 
-/* By which a folder is known that rnncc filled before. */
-#define MAKEFILE_BEGINS "# Builds with no rnncc at hand"
-#define CMAKE_BEGINS "# Builds the module and the static library with no rnncc at hand"
-
 static void add_arguments(Text *text, const char *before, const char *const *arguments, const char *after) {
   text_add(text, "%s", before);
   for (; *arguments; arguments++) text_add(text, " %s", *arguments);
@@ -56,8 +52,10 @@ static Text makefile(Arena *arena, const Units *units, const Build *build) {
   const Build module = shared(build);
   Text text = text_new(arena);
   text_add(&text,
-           MAKEFILE_BEGINS ", by clang or gcc: make, make CC=gcc; the static library: make lib%s.a\n"
-                           "CC = " RNNCC_CLANG_NAME "\n",
+           SCRIPT_BEGINS
+           "--emit=c, whose next run replaces this file.\n"
+           "# With no rnncc at hand, by clang or gcc: make, make CC=gcc; the static library: make lib%s.a\n"
+           "CC = " RNNCC_CLANG_NAME "\n",
            build->name);
   for (int i = 0; i < units->count; i++) {
     const Unit *unit = units->list[i];
@@ -102,9 +100,10 @@ static Text cmake_lists(Arena *arena, const Units *units, const Build *build) {
   const char *name = build->name, *sources = objects_of(arena, units, ".c");
   Text text = text_new(arena);
   text_add(&text,
-           CMAKE_BEGINS ":\n"
-                        "# cmake -B build -DCMAKE_C_COMPILER=" RNNCC_CLANG_NAME " && cmake --build build\n"
-                        "cmake_minimum_required(VERSION 3.16)\nproject(%s C)\n\n",
+           SCRIPT_BEGINS "--emit=c, whose next run replaces this file.\n"
+                         "# The module and the static library with no rnncc at hand:\n"
+                         "# cmake -B build -DCMAKE_C_COMPILER=" RNNCC_CLANG_NAME " && cmake --build build\n"
+                         "cmake_minimum_required(VERSION 3.16)\nproject(%s C)\n\n",
            name);
   for (int i = 0; i < units->count; i++) {
     const Unit *unit = units->list[i];
@@ -128,6 +127,6 @@ static Text cmake_lists(Arena *arena, const Units *units, const Build *build) {
 
 void add_build_files(SourceFolder *folder, const Units *units, const Build *build) {
   Text make = makefile(folder->arena, units, build), cmake = cmake_lists(folder->arena, units, build);
-  source_folder_add(folder, "Makefile", (FileBytes){(const uint8_t *)make.data, make.length}, MAKEFILE_BEGINS);
-  source_folder_add(folder, "CMakeLists.txt", (FileBytes){(const uint8_t *)cmake.data, cmake.length}, CMAKE_BEGINS);
+  source_folder_add(folder, "Makefile", (FileBytes){(const uint8_t *)make.data, make.length}, SCRIPT_BEGINS);
+  source_folder_add(folder, "CMakeLists.txt", (FileBytes){(const uint8_t *)cmake.data, cmake.length}, SCRIPT_BEGINS);
 }

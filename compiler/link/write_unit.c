@@ -8,8 +8,6 @@
 
 enum { MAX_SOURCE = 1 << 22 };
 
-static const char unit_begins[] = "/* Generated: rnncc "; /* as emit_unit() writes it, with its build record */
-
 static void add_copy(SourceFolder *folder, const char *from, const char *name) {
   const char *path = arena_format(folder->arena, "%s/%s", from, name);
   source_folder_add_copy(folder, name, file_read(folder->arena, path, MAX_SOURCE, LOCATION_FILE(path)));
@@ -90,7 +88,7 @@ static FileBytes bytes_of(const char *text) { return (FileBytes){(const uint8_t 
 
 static void add_units(SourceFolder *folder, const Units *units) {
   for (int i = 0; i < units->count; i++)
-    source_folder_add(folder, units->list[i]->file, bytes_of(units->list[i]->text.data), unit_begins);
+    source_folder_add(folder, units->list[i]->file, bytes_of(units->list[i]->text.data), SOURCE_BEGINS);
   const WeightsFile *weights = units->list[0]->program->weights_file;
   source_folder_add_parts(folder, "weights.bin", weights->parts, weights->n_parts);
   source_folder_add_copy(folder, "runtime.c", bytes_of(units_runtime_text(units)));
