@@ -45,13 +45,13 @@ static float *new_array(int64_t n, float fill) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = mapped_bytes(n);
   char *memory = mmap(NULL, bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED || mprotect(memory + bytes, page, PROT_NONE)) abort();
-  float *array = (float *)(void *)(memory + bytes) - n;
+  float *array = (float *)(memory + bytes) - n;
   for (int64_t i = 0; i < n; i++) array[i] = fill;
   return array;
 }
 static void free_array(float *array, int64_t n) {
   size_t bytes = mapped_bytes(n);
-  munmap((char *)(void *)(array + n) - bytes, bytes + (size_t)sysconf(_SC_PAGESIZE));
+  munmap((char *)(array + n) - bytes, bytes + (size_t)sysconf(_SC_PAGESIZE));
 }
 
 /* ---- a problem ---- */

@@ -336,7 +336,7 @@ static Outputs run_kernel(const Case *c, int size) {
 static double worst_error(const float *got, const float *want, int64_t n, double bound) {
   double worst = 0;
   for (int64_t i = 0; i < n; i++) {
-    double error = fabs((double)got[i] - want[i]) / fmax(1, fabs(want[i])) / bound;
+    double error = fabs((double)got[i] - want[i]) / fmax(1, fabs((double)want[i])) / bound;
     if (!(error <= worst)) worst = isnan(error) ? INFINITY : error;
   }
   return worst;

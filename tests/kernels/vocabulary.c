@@ -239,7 +239,7 @@ static float *guarded_page(size_t *floats) {
   char *memory = mmap(NULL, 3 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED || mprotect(memory + page, page, PROT_READ | PROT_WRITE)) return NULL;
   *floats = page / sizeof(float);
-  return (float *)(void *)(memory + page);
+  return (float *)(memory + page);
 }
 
 /* `p` has exactly n floats; the bytes beyond, if there are any, must not change. */
@@ -272,7 +272,7 @@ static void loads_need_no_alignment(void) {
   _Alignas(64) char bytes[sizeof(float) * (LANES + 2)];
   bool right = true;
   for (size_t offset = 0; offset <= sizeof(float); offset += sizeof(float)) {
-    float *p = (float *)(void *)(bytes + offset), out[LANES];
+    float *p = (float *)(bytes + offset), out[LANES];
     for (int i = 0; i < LANES; i++) p[i] = (float)i;
     vstore(out, vload(p));
     vstore(p, vadd(vload(p), vbroadcast_load(p + 1)));

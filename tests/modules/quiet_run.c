@@ -197,7 +197,7 @@ static const struct sock_filter alone[] = {
     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 };
 
-#define PROGRAM(rules) {sizeof rules / sizeof *rules, (struct sock_filter *)rules}
+#define PROGRAM(rules) {sizeof(rules) / sizeof *(rules), (struct sock_filter *)(rules)}
 
 static void forbid_system_calls(int threads) {
   struct sock_fprog programs[] = {PROGRAM(alone), PROGRAM(together)};

@@ -47,8 +47,8 @@ static int fails(const char *name, int error, const void *caller) {
 /* RESULT NAME(PARAMETERS) that fails with RESULT `failed` and errno ERROR, or is the next library's. */
 #define MAY_FAIL(result, name, parameters, arguments, failed, error)                                                   \
   result name parameters {                                                                                             \
-    result(*next) parameters = (result(*) parameters)dlsym(RTLD_NEXT, #name);                                          \
-    return fails(#name, error, __builtin_return_address(0)) ? failed : next arguments;                                 \
+    __typeof__(name) *next = (__typeof__(name) *)dlsym(RTLD_NEXT, #name);                                              \
+    return fails(#name, error, __builtin_return_address(0)) ? (failed) : next arguments;                               \
   }
 
 MAY_FAIL(ssize_t, read, (int file, void *to, size_t bytes), (file, to, bytes), -1, EIO)

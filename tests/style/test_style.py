@@ -63,3 +63,26 @@ def test_include_guards_are_unique():
 @pytest.mark.parametrize("files", folders(["compiler", "runtime", "tools"], ".c"))
 def test_clang_tidy_finds_nothing(files):
     check("clang-tidy-19", "-p", "build", "--quiet", *files)
+
+
+# Programs of tests are built in many ways, some more than once: what any of them needs. Of these macros no value matters.
+MACROS = ["_GNU_SOURCE", "SIMD_PLAIN", "RNNCC_MUTABLE", *(f'{name}=""' for name in ("TEST_DATA", "INTRINSICS", "EXPORTS", "CLANG", "RNNCC_FUZZ_FOLDER"))]
+INCLUDED = ["runtime", "templates", "tests/unit", "tools", "tools/command", "tools/rnnrun", "/usr/include/cjson"]
+SYSTEM = ["compiler", "build/compiler", "/usr/lib/llvm-19/include"]  # as the build has it
+
+
+@pytest.fixture(scope="module")
+def written(rnncc, tmp_path_factory):
+    """Headers that tests have rnncc write, or write themselves."""
+    folder = tmp_path_factory.mktemp("written")
+    for options in (["--profile=edge", "--dim=B=1", "-o", folder / "digits_rnn.h"], ["--name=digits", "-o", folder / "digits.h"]):
+        done = rnncc(ROOT / "models" / "digits_rnn.json", "--emit=h", *options)
+        assert done.returncode == 0, done.stderr
+    (folder / "image.h").write_text("static const float image[] = {0};\n")
+    return folder
+
+
+@pytest.mark.parametrize("files", [folder for folder in folders(["tests"], ".c") if folder.id != "tests/unit/data/templates"])
+def test_clang_tidy_finds_nothing_in_tests(files, written):
+    check("clang-tidy-19", "--quiet", *files, "--", "-std=gnu11", *(f"-D{macro}" for macro in MACROS),
+          *(f"-I{folder}" for folder in [*INCLUDED, written]), *(f"-isystem{folder}" for folder in SYSTEM))

@@ -19,7 +19,6 @@
 #include "support/diagnostics.h"
 #include "template/specialise.h"
 
-extern char **environ;
 int rnncc_main(int argc, char **argv); /* compiler/main.c */
 
 static const Location STDIN = {.byte = -1};

@@ -375,7 +375,7 @@ static void schedules_that_are_none_are_reported_once_a_file(void **state) {
   (void)state;
   Database *database = new_database();
   drop_sums(database);
-  for (char *oc = database->bytes; (oc = strstr(oc, "\"schedule\":\"")); oc++) memcpy(oc + 12, "xxx", 3);
+  for (char *oc = database->bytes; (oc = strstr(oc, "\"schedule\":\"")); oc++) memset(oc + 12, 'x', 3);
   write_bytes(database);
   Outcome outcome = outcome_of(read_and_choose_all, database);
   unlink(database->path);
@@ -387,7 +387,7 @@ static void records_of_other_kernels_are_reported_once_a_file(void **state) {
   (void)state;
   Database *database = new_database();
   drop_sums(database);
-  for (char *at = database->bytes; (at = strstr(at, "\"kernels\":\"")); at++) memcpy(at + 11, "0000", 4);
+  for (char *at = database->bytes; (at = strstr(at, "\"kernels\":\"")); at++) memset(at + 11, '0', 4);
   write_bytes(database);
   Outcome outcome = outcome_of(read_and_choose_all, database);
   unlink(database->path);

@@ -84,10 +84,10 @@ static Value *integers(Graph *graph, DType dtype, char *list, bool scalar) {
 static Value *symbolic(Graph *graph, char *list) {
   Value *value = graph_value(graph, "shape", LOCATION_FILE("test")), dims;
   set_dims(graph, &dims, list);
-  const Dim *count = dim_const(graph->dims, dims.rank);
   value->dtype = RNNCC_I64;
   value->rank = 1;
-  value->shape = arena_copy(graph->arena, &count, sizeof count);
+  value->shape = ARENA_ARRAY(graph->arena, const Dim *, value->rank);
+  value->shape[0] = dim_const(graph->dims, dims.rank);
   value->elements = dims.shape;
   value->is_input = true;
   return value;

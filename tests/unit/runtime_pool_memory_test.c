@@ -20,7 +20,10 @@ static int until_failure = NEVER; /* allocations that still succeed */
 static int allocated;             /* less what was freed */
 static int64_t mapped;            /* bytes, less those that were unmapped */
 
-static bool fails(void) { return until_failure != NEVER && until_failure-- == 0; }
+static bool fails(void) {
+  if (until_failure == NEVER) return false;
+  return until_failure-- == 0;
+}
 
 void *__real_calloc(size_t count, size_t bytes);
 void *__real_aligned_alloc(size_t alignment, size_t bytes);

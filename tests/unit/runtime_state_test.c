@@ -37,15 +37,20 @@ static int close_context(void **state) {
 /* h[l][b][f] := 100 l + 10 b + f */
 static void number_h(Fixture *it) {
   float h[ALL];
-  for (int i = 0; i < ALL; i++) h[i] = 100 * (i / (FAKE_B * FAKE_F)) + 10 * (i / FAKE_F % FAKE_B) + i % FAKE_F;
+  for (int i = 0; i < ALL; i++) {
+    int l = i / (FAKE_B * FAKE_F), b = i / FAKE_F % FAKE_B, f = i % FAKE_F;
+    h[i] = (float)(100 * l + 10 * b + f);
+  }
   assert_int_equal(it->api->state_set(it->context, H, -1, h, sizeof h), RNNCC_OK);
 }
 
 static void expect_slot(Fixture *it, int slot, float base, float layer_step) {
   float got[SLOT];
   assert_int_equal(it->api->state_get(it->context, H, slot, got, sizeof got), RNNCC_OK);
-  for (int i = 0; i < SLOT; i++)
-    assert_true(got[i] == base + layer_step * (i / FAKE_F) + (layer_step ? i % FAKE_F : 0));
+  for (int i = 0; i < SLOT; i++) {
+    int l = i / FAKE_F, f = layer_step ? i % FAKE_F : 0;
+    assert_true(got[i] == base + layer_step * (float)l + (float)f);
+  }
 }
 
 static void a_fresh_context_is_zero(void **state) {

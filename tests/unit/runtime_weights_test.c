@@ -40,7 +40,7 @@ static void derive_c(const Run *run, Team *team) {
 
 static void derive_d(const Run *run, Team *team) {
   const float *b = run->inputs[B];
-  float *d = (float *)(void *)run->arena;
+  float *d = (float *)run->arena;
   for (int i = 0; team->rank == 0 && i < N_B; i++) d[i] = 3 * b[i];
 }
 
@@ -115,7 +115,10 @@ static int until_failure = NEVER; /* allocations that still succeed */
 static int allocated;             /* less what was freed */
 static int blocks_taken;
 
-static bool fails(void) { return until_failure != NEVER && until_failure-- == 0; }
+static bool fails(void) {
+  if (until_failure == NEVER) return false;
+  return until_failure-- == 0;
+}
 
 void *__real_calloc(size_t count, size_t bytes);
 void *__real_aligned_alloc(size_t alignment, size_t bytes);
