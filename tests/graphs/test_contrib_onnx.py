@@ -313,7 +313,9 @@ def test_of_one_sample_and_step_a_dynamically_quantised_lstm_is_onnx_runtimes(co
     are the same integers. of_columns: scales, or zero points, are one for each column."""
     rng = numpy.random.default_rng(10)
     I, H = 70, 40
-    weights = {"w": rng.integers(-60, 61, (1, I, 4 * H)), "r": rng.integers(-128 if dtype is numpy.int8 else -60, 61, (1, H, 4 * H))}
+    weights = {name: rng.integers(-60, 61, (1, rows, 4 * H)) for name, rows in (("w", I), ("r", H))}
+    if dtype is numpy.int8:  # beside positive ones: on a CPU without VNNI ONNX Runtime's sums of two products saturate
+        weights["r"][:, ::10], weights["r"][:, 1::10] = -128, abs(weights["r"][:, 1::10])
     middle = 0 if dtype is numpy.int8 else 100
     scales, zeros = ((1, 4 * H) if kind in of_columns else (1,) for kind in "sz")
     weights = {name: (array + middle).astype(dtype) for name, array in weights.items()}
