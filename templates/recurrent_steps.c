@@ -299,6 +299,25 @@ SIMD_FUNCTION void block_of_rows(const Layer *l, int64_t step, int64_t panel, in
   if (MIN_ROWS <= 8 && 8 <= ROWS && rows == 8) eight_rows(l, step, panel, first, slice, candidate);
 }
 
+/* Those of GRU and RNN are fewer, or not all needed at first, and weights that exceed a core's cache take most of the
+ * time: there it takes as long as it gains. */
+enum { FETCHES_GATES = CELL == CELL_LSTM && ROWS > 1 && DEPTH_BLOCK == 0 && !INPUT };
+
+/* Fetches the gates of the block after `j`: each sample's lie far from the one's before, where no CPU expects them.
+ * After the last block comes the first one of panel `next`, in the next step if that is the same. Its samples are taken
+ * to be at the time of its first, which those of a reverse direction with lengths may not be: then nothing is gained.
+ */
+SIMD_FUNCTION void fetch_gates(const Layer *l, int64_t step, int64_t panel, int64_t next, int64_t j) {
+  bool last = j + 1 == l->block_end;
+  if (last && next == panel && ++step == l->first + l->count) return;
+  int64_t block = last ? l->block_begin : j + 1, first = block_at(l, block), count = block_at(l, block + 1) - first;
+  const float *gates = gates_of(l, step, first) + (last ? next : panel) * GATE_VECTORS * LANES;
+  for (; count-- > 0; gates += l->gates_sample) {
+#pragma clang loop unroll(full)
+    for (int i = 0; i < GATE_VECTORS * LANES; i += LINE_FLOATS) vprefetch(gates + i);
+  }
+}
+
 /* This worker's samples against rows from .. to of one part of a panel. `next` is the panel that follows. */
 SIMD_FUNCTION void sweep_part(const Layer *l, int64_t step, int64_t panel, int part, int64_t next, int64_t from,
                               int64_t to, bool candidate) {
@@ -314,6 +333,7 @@ SIMD_FUNCTION void sweep_part(const Layer *l, int64_t step, int64_t panel, int p
     slice.to = DEPTH_BLOCK > 0 ? min_i64(to, slice.from + DEPTH_BLOCK) : to;
     const float *ahead = slice.to == to ? weights + after * part_floats : slice.weights + weights_of(slice.to, vectors);
     for (int64_t j = l->block_begin; j < l->block_end; j++) {
+      if (FETCHES_GATES && part == 0 && slice.from == 0) fetch_gates(l, step, panel, next, j);
       slice.ahead = ahead + (j & 1) * (slice.to - slice.from) * panel_ahead_floats(vectors);
       block_of_rows(l, step, panel, block_at(l, j), block_at(l, j + 1) - block_at(l, j), &slice, candidate);
     }
