@@ -10,7 +10,12 @@
  * exact in any order.
  *
  * A panel holds `vectors` * LANES columns, packed [K / 4][vectors][LANES][4], its last rows filled with zeros. `rows`,
- * `vectors`, `parts` and `form`, of vdot's, must be constants once inlined.
+ * `vectors`, `parts` and `form`, of vdot's or IN_TILES, must be constants once inlined.
+ *
+ * IN_TILES is of CPUs that multiply two rows of 2 * DOT bytes by two columns at once (vtile_dot_packed of int8.h, where
+ * LANES is DOT). Panels are then packed [K / 8][vectors][LANES][8], and the bytes of the rows 2i and 2i + 1 stand in
+ * turn, 2 * DOT of each, less 128: so that a tile's inputs are one load and need no change. Blocks begin with even
+ * rows. What stands where a row has no more bytes, or in place of a row that is not there, counts for nothing.
  */
 #ifndef PANEL_INT8_H
 #define PANEL_INT8_H
@@ -29,8 +34,28 @@ typedef struct RowScale {
   int32_t zero;
 } RowScale;
 
+/* How products are made, beside the forms of vdot. */
+enum { IN_TILES = DOT_SIGNS + 1 };
+
+/* Bytes of a row that a tile multiplies at once. */
+enum { TILE_DEPTH = 2 * DOT };
+
 /* Bytes from one quantised row to the next: whole vectors are stored. */
 static inline int64_t int8_row(int64_t n) { return round_up(n, 64); }
+
+/* Where the bytes of row `index` begin. */
+SIMD_FUNCTION uint8_t *int8_row_at(uint8_t *rows, int64_t index, int64_t row, int form) {
+  if (form != IN_TILES) return rows + index * row;
+  return rows + index / 2 * 2 * row + index % 2 * TILE_DEPTH;
+}
+
+/* Stores elements i .. i + LANES of a row: their bytes, within 0 .. 255. */
+SIMD_FUNCTION void store_bytes(uint8_t *row, int64_t i, vint bytes, int form) {
+  if (form == IN_TILES)
+    vint_store_s8(row + i + i / TILE_DEPTH * TILE_DEPTH, vint_sub(bytes, vint_set(128)));
+  else
+    vint_store_u8(row + i, bytes);
+}
 
 /* spoiled: NaN in a lane that has seen an element that is infinite or not a number, else 0. */
 typedef struct RowRange {
@@ -69,7 +94,7 @@ SIMD_FUNCTION RowScale quantise_row(const float *x, int64_t n, uint8_t *bytes, i
   vint zero = vround_to_int(vset(finite ? -least * inverse : 0));
   for (int64_t i = 0; i < n; i += LANES) {
     vec scaled = finite ? vmul(panel_load(x + i, n - i), vset(inverse)) : vzero();
-    vint_store_u8(bytes + i, vint_add(vround_to_int(scaled), zero));
+    store_bytes(bytes, i, vint_add(vround_to_int(scaled), zero), form);
   }
   int32_t zeros[LANES];
   vint_store(zeros, zero);
@@ -98,15 +123,50 @@ SIMD_FUNCTION RowScale quantise_row_by(const float *x, int64_t n, uint8_t *bytes
     vec v = panel_load(x + i, n - i);
     spoiled = vfma(spoiled, v, vzero());
     vec bounded = vmin_bound(vmax_bound(v, least), most);
-    vint_store_u8(bytes + i, vint_add(vround_to_int(vmul(bounded, vset(range->inverse))), zero));
+    store_bytes(bytes, i, vint_add(vround_to_int(vmul(bounded, vset(range->inverse))), zero), form);
   }
   return (RowScale){.scale = vany(visnan(spoiled)) ? __builtin_nanf("") : range->scale,
                     .zero = range->zero - (form == DOT_SIGNS ? DOT_SIGNS_ZERO : DOT_ZERO)};
 }
 
+typedef vtile PanelTiles[PANEL_VECTORS];
+
+/* int8_multiply() of IN_TILES. */
+SIMD_FUNCTION void int8_multiply_tiles(PanelSums *sums, int rows, int vectors, const uint8_t *a, int64_t a_row,
+                                       const int8_t *panel, int64_t depth) {
+  PanelTiles tiles[PANEL_ROWS / 2];
+#pragma clang loop unroll(full)
+  for (int m = 0; m < rows; m += 2) {
+#pragma clang loop unroll(full)
+    for (int v = 0; v < vectors; v++) tiles[m / 2][v] = vtile_of_rows(sums[m][v], sums[m + 1 < rows ? m + 1 : m][v]);
+  }
+#pragma clang loop unroll(disable)
+  for (int64_t k = 0; k < depth; k += TILE_DEPTH) {
+    vtile_input x[PANEL_ROWS / 2];
+#pragma clang loop unroll(full)
+    for (int m = 0; m < rows; m += 2) x[m / 2] = vtile_inputs_packed(a + m * a_row + 2 * k, 1);
+#pragma clang loop unroll(full)
+    for (int v = 0; v < vectors; v++) {
+      const int8_t *b = panel + (k * vectors + v * TILE_DEPTH) * LANES;
+      vint left = vdot_load(b), right = vdot_load(b + DOT * LANES);
+#pragma clang loop unroll(full)
+      for (int m = 0; m < rows; m += 2) tiles[m / 2][v] = vtile_dot_packed(tiles[m / 2][v], x[m / 2], left, right);
+    }
+  }
+#pragma clang loop unroll(full)
+  for (int m = 0; m < rows; m++) {
+#pragma clang loop unroll(full)
+    for (int v = 0; v < vectors; v++) sums[m][v] = vtile_row(tiles[m / 2][v], m % 2);
+  }
+}
+
 /* sums[m][v] += row m of A times the panel, `depth` elements each. */
 SIMD_FUNCTION void int8_multiply(PanelSums *sums, int rows, int vectors, const uint8_t *a, int64_t a_row,
                                  const int8_t *panel, int64_t depth, int form) {
+  if (form == IN_TILES) {
+    int8_multiply_tiles(sums, rows, vectors, a, a_row, panel, depth);
+    return;
+  }
   for (int64_t k = 0; k < depth; k += DOT) {
     vint b[PANEL_VECTORS];
 #pragma clang loop unroll(full)
@@ -120,9 +180,13 @@ SIMD_FUNCTION void int8_multiply(PanelSums *sums, int rows, int vectors, const u
   }
 }
 
-/* One row in `parts` partial sums, which hide the latency of an addition. */
+/* One row in `parts` partial sums, which hide the latency of an addition; in tiles as it is among others. */
 SIMD_FUNCTION void int8_multiply_split(vint *sums, int parts, int vectors, const uint8_t *a, const int8_t *panel,
                                        int64_t depth, int form) {
+  if (form == IN_TILES) {
+    int8_multiply((PanelSums *)sums, 1, vectors, a, 0, panel, depth, form);
+    return;
+  }
   PanelSums partial[PANEL_ROWS];
 #pragma clang loop unroll(full)
   for (int i = 0; i < parts; i++) {

@@ -15,8 +15,8 @@
  * legal: 1 2 4 8 */
 enum { PARTS = 2 };
 
-/* What is known of the weights: DOT_ANY, DOT_PAIRS or DOT_SIGNS of int8.h.
- * legal: 0 1 2 */
+/* How products are made: DOT_ANY, DOT_PAIRS or DOT_SIGNS of int8.h, by what is known of the weights, or IN_TILES.
+ * legal: 0 1 2 3 */
 enum { FORM = 0 };
 
 /* All states have one range, which is given.
@@ -27,10 +27,14 @@ enum { FIXED = 0 };
 enum { PANEL_PARTS = 1, HIDE = 0, HALVES = 0, DEPTH_BLOCK = 0, INPUT = 0 };
 
 #include "panel_int8.h"
+
+/* Blocks begin with even samples. */
+enum { BY_TWO = FORM == IN_TILES };
+
 #include "parts/recurrent_cells.h"
 #include "simd/int8.h"
 
-/* s8 weights, and what they stand for: [panels][H, padded to 4][vectors][LANES], and [panels][vectors][LANES]. */
+/* s8 weights, and what they stand for: [panels][H, padded][vectors][LANES], and [panels][vectors][LANES]. */
 typedef struct Weights {
   const int8_t *elements;
   const float *scales;
@@ -52,8 +56,9 @@ SIMD_FUNCTION void quantise_state(const Steps *s, const float *state) {
   const Layer *l = &s->layer;
   for (int64_t i = block_at(l, l->block_begin); i < block_at(l, l->block_end); i++)
     s->scales[i] =
-        FIXED ? quantise_row_by(state + i * l->state_row, l->hidden, s->state + i * s->state_row, FORM, &s->range)
-              : quantise_row(state + i * l->state_row, l->hidden, s->state + i * s->state_row, FORM);
+        FIXED ? quantise_row_by(state + i * l->state_row, l->hidden, int8_row_at(s->state, i, s->state_row, FORM), FORM,
+                                &s->range)
+              : quantise_row(state + i * l->state_row, l->hidden, int8_row_at(s->state, i, s->state_row, FORM), FORM);
 }
 
 SIMD_FUNCTION void finish_row(const Steps *s, int64_t step, int64_t panel, int64_t sample, const vint *products,
@@ -189,8 +194,9 @@ static void take_weights(Weights *w, const int8_t *elements, const float *scales
 /* Pointers are those of all directions; `direction` picks one. lengths, initial_* and the outputs may be NULL, and so
  * may what the cell or the knobs do not use. batch_first is ONNX's layout = 1. gates: [T * B, or B *
  * T][directions][panels][GATE_VECTORS][LANES]. memory: directions * BUFFERS * batch * (H padded to panels + LANES)
- * floats. quantised: directions * slots * batch rows of int8_row(H) bytes; row_scales: as many of a RowScale. slots:
- * the most workers that share the samples, or the panels, if these are fewer. least, most: the range, if FIXED. */
+ * floats. quantised: directions * slots * batch rows of int8_row(H) bytes, BY_TWO of an even batch; row_scales: as many
+ * of a RowScale. slots: the most workers that share the samples, or the panels, if these are fewer. least, most: the
+ * range, if FIXED. */
 static void recurrent_int8(Team *team, float *gates, const int8_t *weights, const float *scales, const int32_t *totals,
                            const int8_t *candidate, const float *candidate_scales, const int32_t *candidate_totals,
                            const float *after_bias, const float *peepholes, const Length *lengths,
@@ -215,7 +221,7 @@ static void recurrent_int8(Team *team, float *gates, const int8_t *weights, cons
   set_strides(l, directions, batch_first);
   int64_t from = direction * l->panels; /* panels of the directions before this one */
   l->gates = gates + from * GATE_VECTORS * LANES;
-  s.depth = round_up(hidden, DOT);
+  s.depth = round_up(hidden, BY_TWO ? TILE_DEPTH : DOT);
   if (FIXED) s.range = fixed_range(least, most);
   take_weights(&s.weights, weights, scales, totals, from, s.depth, PRODUCT_VECTORS);
   if (CELL == CELL_GRU_BEFORE)
@@ -224,7 +230,8 @@ static void recurrent_int8(Team *team, float *gates, const int8_t *weights, cons
   if (PEEPHOLES) l->peepholes = peepholes + from * 3 * PANEL_UNITS;
   if (y) l->y = y + direction * (batch_first ? 1 : batch) * hidden;
   if (l->begin < l->end) {
-    int64_t row = (direction * slots + slot_of(l, team, directions, direction)) * batch;
+    int64_t rows = BY_TWO ? round_up(batch, 2) : batch;
+    int64_t row = (direction * slots + slot_of(l, team, directions, direction)) * rows;
     s.state_row = int8_row(hidden);
     s.state = quantised + row * s.state_row;
     s.scales = (RowScale *)row_scales + row;

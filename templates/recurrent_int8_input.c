@@ -24,8 +24,8 @@ enum { MIN_ROWS = 1 };
 /* Partial sums of a block of one row.
  * legal: 1 2 4 8 */
 enum { PARTS = 2 };
-/* What is known of the weights: DOT_ANY, DOT_PAIRS or DOT_SIGNS of int8.h.
- * legal: 0 1 2 */
+/* How products are made: DOT_ANY, DOT_PAIRS or DOT_SIGNS of int8.h, by what is known of the weights, or IN_TILES.
+ * legal: 0 1 2 3 */
 enum { FORM = 0 };
 /* All rows have one range, which is given.
  * legal: 0 1 */
@@ -66,6 +66,12 @@ SIMD_FUNCTION void block(const Product *p, int64_t panel, int64_t first, int row
   }
 }
 
+/* The first row of block `index` of so many; of IN_TILES an even one. */
+static inline int64_t block_at(int64_t rows, int64_t index, int64_t blocks) {
+  if (FORM == IN_TILES) return min_i64(rows, index * ceil_div(rows, 2) / blocks * 2);
+  return index * rows / blocks;
+}
+
 static void block_of_rows(const Product *p, int64_t panel, int64_t first, int64_t rows) {
   if (MIN_ROWS <= 1 && 1 <= ROWS && rows == 1) block(p, panel, first, 1);
   if (MIN_ROWS <= 2 && 2 <= ROWS && rows == 2) block(p, panel, first, 2);
@@ -77,10 +83,10 @@ static void block_of_rows(const Product *p, int64_t panel, int64_t first, int64_
   if (MIN_ROWS <= 8 && 8 <= ROWS && rows == 8) block(p, panel, first, 8);
 }
 
-/* x: [rows][inputs]. weights: [panels][inputs, padded to 4][VECTORS][LANES], scales and totals
- * [panels][VECTORS][LANES], bias: gates_row floats, or NULL. gates: [rows][gates_row], of which the panels have the
- * columns in their order. quantised: rows * int8_row(inputs) bytes, row_scales: a RowScale for each row. least, most:
- * the range, if FIXED. */
+/* x: [rows][inputs]. weights: [panels][inputs, padded][VECTORS][LANES], scales and totals [panels][VECTORS][LANES],
+ * bias: gates_row floats, or NULL. gates: [rows][gates_row], of which the panels have the columns in their order.
+ * quantised: int8_row(inputs) bytes for each row, IN_TILES for an even number of them, row_scales: a RowScale for each
+ * row. least, most: the range, if FIXED. */
 static void recurrent_int8_input(Team *team, const float *x, const int8_t *weights, const float *scales,
                                  const int32_t *totals, const float *bias, float *gates, uint8_t *quantised,
                                  float *row_scales, float least, float most, int64_t rows, int64_t inputs,
@@ -91,8 +97,8 @@ static void recurrent_int8_input(Team *team, const float *x, const int8_t *weigh
   FixedRange range = {0};
   if (FIXED) range = fixed_range(least, most);
   for (int64_t i = begin; i < end; i++)
-    made[i] = FIXED ? quantise_row_by(x + i * inputs, inputs, quantised + i * a_row, FORM, &range)
-                    : quantise_row(x + i * inputs, inputs, quantised + i * a_row, FORM);
+    made[i] = FIXED ? quantise_row_by(x + i * inputs, inputs, int8_row_at(quantised, i, a_row, FORM), FORM, &range)
+                    : quantise_row(x + i * inputs, inputs, int8_row_at(quantised, i, a_row, FORM), FORM);
   team_barrier(team);
   Product p = {.a = quantised,
                .weights = weights,
@@ -101,14 +107,14 @@ static void recurrent_int8_input(Team *team, const float *x, const int8_t *weigh
                .bias = bias,
                .totals = totals,
                .gates = gates,
-               .depth = round_up(inputs, DOT),
+               .depth = round_up(inputs, FORM == IN_TILES ? TILE_DEPTH : DOT),
                .panels = ceil_div(gates_row, VECTORS * LANES),
                .a_row = a_row,
                .gates_row = gates_row};
   int64_t blocks = ceil_div(rows, ROWS);
   team_share(team, p.panels * blocks, &begin, &end);
   for (int64_t i = begin; i < end; i++) {
-    int64_t j = i % blocks, first = j * rows / blocks;
-    block_of_rows(&p, i / blocks, first, (j + 1) * rows / blocks - first);
+    int64_t j = i % blocks, first = block_at(rows, j, blocks);
+    block_of_rows(&p, i / blocks, first, block_at(rows, j + 1, blocks) - first);
   }
 }

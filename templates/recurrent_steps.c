@@ -44,6 +44,9 @@ enum { WEIGHTS = 0 };
  * legal: 0 8 16 32 64 128 256 512 1024 */
 enum { SCALE_GROUP = 0 };
 
+/* Blocks begin with any sample. */
+enum { BY_TWO = 0 };
+
 #include "panel_narrow.h"
 #include "parts/recurrent_cells.h"
 

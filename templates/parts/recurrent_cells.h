@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A part of the templates of recurrent layers: a direction's extents, buffers and places, and the cells' updates. The
- * template says before it which of these it has: HIDE, HALVES, DEPTH_BLOCK, PANEL_PARTS, INPUT.
+ * template says before it which of these it has: HIDE, HALVES, DEPTH_BLOCK, PANEL_PARTS, INPUT, BY_TWO.
  */
 #include "kernel.h"
 #include "knobs.h"
@@ -107,8 +107,11 @@ static inline float *gates_of(const Layer *l, int64_t step, int64_t sample) {
 /* Rows of R that are multiplied at a step: none if the state is still zero. */
 static inline int64_t depth_of(const Layer *l, int64_t step) { return step == 0 && l->from_zero ? 0 : l->hidden; }
 
-/* The first sample of a block; for `blocks`, the number of samples. */
-static inline int64_t block_at(const Layer *l, int64_t index) { return index * l->batch / l->blocks; }
+/* The first sample of a block; for `blocks`, the number of samples. BY_TWO: an even one, but for the last. */
+static inline int64_t block_at(const Layer *l, int64_t index) {
+  if (BY_TWO) return min_i64(l->batch, index * ceil_div(l->batch, 2) / l->blocks * 2);
+  return index * l->batch / l->blocks;
+}
 
 /* ---- cells: `sums` holds one sample's products, vector u of gate g at g * UNIT_VECTORS + u ---- */
 

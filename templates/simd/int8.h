@@ -43,6 +43,7 @@
  *   vtile_inputs_between(p, next, distance, is_signed)   the same, the second row `distance` bytes behind the first,
  *                                             2 * DOT or more; may read what is between
  *   vtile_inputs_apart(p, p_next, q, q_next, is_signed)   DOT bytes at each: two of the first row, two of the second
+ *   vtile_inputs_packed(p, is_signed)         2 * DOT bytes of the first row at p, those of the second behind them
  *   vtile_dot_packed(tile, inputs, left, right)   vtile_dot() with weights in the order of columns: 2 * DOT of each of
  *                                                 the first LANES / 2 columns, then of the others
  *
@@ -146,6 +147,9 @@ SIMD_FUNCTION vtile_input vtile_inputs_between(const void *p, const void *next, 
 }
 SIMD_FUNCTION vtile_input vtile_inputs_beside(const void *p, const void *next, int is_signed) {
   return vtile_inputs_between(p, next, DOT, is_signed);
+}
+SIMD_FUNCTION vtile_input vtile_inputs_packed(const void *p, int is_signed) {
+  return vtile_inputs(p, (const char *)p + 2 * DOT, is_signed);
 }
 SIMD_FUNCTION vtile vtile_dot_packed(vtile tile, vtile_input inputs, vint left, vint right) {
   int packed[2 * LANES], first[LANES], next[LANES];

@@ -135,6 +135,9 @@ SIMD_FUNCTION vtile_input vtile_inputs_apart(const void *p, const void *p_next, 
   for (int i = 0; i < 4; i++) words[i] = *(const simd_word *)at[i];
   return simd_tile_input(vreinterpretq_u8_u32(vld1q_u32(words)), is_signed);
 }
+SIMD_FUNCTION vtile_input vtile_inputs_packed(const void *p, int is_signed) {
+  return simd_tile_input(vld1q_u8(p), is_signed);
+}
 SIMD_FUNCTION vint simd_tile(vint acc, vtile_input rows, vint columns) {
   int8x16_t weights = vreinterpretq_s8_s32(columns);
   return DOT_ZERO ? vmmlaq_s32(acc, vreinterpretq_s8_u8(rows), weights) : vusmmlaq_s32(acc, rows, weights);

@@ -5,6 +5,7 @@ NumPy's exact products of the same integers (support/recurrent_int8.py).
 One unit of one sum is some 1e-4 of a gate: the bound of f32, near 1e-6, finds a sum that is wrong by one.
 """
 import functools
+import re
 
 import numpy as np
 import pytest
@@ -71,7 +72,7 @@ def test_plain_c_computes_the_same(configuration, group, compile, tmp_path):
     check_target(configuration, group, compile, tmp_path, "--target=x86-64")
 
 
-@pytest.mark.parametrize("target", ["aarch64-linux-gnu", "aarch64-linux-gnu+dotprod"])
+@pytest.mark.parametrize("target", ["aarch64-linux-gnu", "aarch64-linux-gnu+dotprod", "aarch64-linux-gnu+dotprod+i8mm"])
 @in_groups(CONFIGURATIONS[GROUP:3 * GROUP], 1)
 def test_neon_under_qemu_computes_the_same(configuration, group, target, compile, aarch64_rnnrun, tmp_path):
     path = compile(model_of(group, **fixed_dims(group)).write(tmp_path), f"--target={target}", optimised=False)
@@ -80,6 +81,49 @@ def test_neon_under_qemu_computes_the_same(configuration, group, target, compile
         return configuration.own(emulated_outputs(path, group, T, B, aarch64_rnnrun, tmp_path))
 
     check_values(configuration, group, outputs_of)
+
+
+TILES = ["aarch64-linux-gnu+dotprod+i8mm", "aarch64-linux-gnu+i8mm"]
+# B, None: only the run knows it; --rnn. Of 5, 7 and 13 samples some shares and blocks have odd numbers.
+BATCHES = [(13, "workers=2,batch_parts=2"), (None, "workers=2,batch_parts=1"), (7, "workers=3,batch_parts=3"),
+           (5, "workers=2,batch_parts=1")]
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("target", some(TILES, 1))
+@in_groups(CONFIGURATIONS[3 * GROUP:15 * GROUP], 3)
+def test_tiles_of_two_rows_have_the_bits_of_dot_products(configuration, group, target, compile, aarch64_rnnrun, tmp_path):
+    fixed, how = BATCHES[group[0].seed // GROUP % len(BATCHES)]
+    model = model_of(group, T=fixed and 7, B=fixed).write(tmp_path)
+    tiles, dots = [compile(model, f"--target={name}", f"--rnn={how}", optimised=False)
+                   for name in (target, "aarch64-linux-gnu+dotprod")]
+    for B in [fixed] if fixed else range(1, 6):
+        got, due = [configuration.own(emulated_outputs(path, group, 7, B, aarch64_rnnrun, tmp_path)) for path in (tiles, dots)]
+        for name in due:
+            assert np.array_equal(got[name].view(np.uint32), due[name].view(np.uint32)), f"B={B} {name}"
+
+
+def forms_of(rnncc, tmp_path, target, T, B):
+    """How a GRU's products with W and with R are made, by the kernels' headings."""
+    model, rng = Model("layer"), np.random.default_rng(3)
+    model.dim("T", 1, T, 20)
+    model.dim("B", 1, B, 6)
+    W, R = (model.constant(rng.uniform(-1, 1, (1, 3 * 24, n)).astype(np.float32), name) for n, name in ((9, "W"), (24, "R")))
+    model.node("GRU", [model.input("x", "f32", ["T", "B", 9]), W, R], ["Y"], hidden_size=24, precision="int8-dynamic")
+    model.output("Y")
+    (folder := tmp_path / f"{target}{T}{B}").mkdir()
+    done = rnncc(model.write(folder), f"--target={target}", "--rnn=batch_parts=1", "--emit=c", "-o", folder / "c")
+    assert done.returncode == 0, done.stderr
+    return [int(form) for form in re.findall(r"^/\* ---- kernel .*: recurrent_int8.* FORM=(\d)", (folder / "c" / "network.c").read_text(), re.M)]
+
+
+def test_tiles_are_chosen_where_there_are_two_rows(rnncc, tmp_path):
+    """By the optimum of T and B: of the product with W rows are those of all steps."""
+    in_tiles, found = 3, {}
+    for T, B in ((1, 1), (10, 1), (1, 2), (10, 2)):
+        found[T, B] = forms_of(rnncc, tmp_path, TILES[0], T, B)
+        assert forms_of(rnncc, tmp_path, "aarch64-linux-gnu+dotprod", T, B) == [0, 0]
+    assert found == {(1, 1): [0, 0], (10, 1): [in_tiles, 0], (1, 2): [in_tiles] * 2, (10, 2): [in_tiles] * 2}
 
 
 @in_groups(CONFIGURATIONS[:6 * GROUP], 4)

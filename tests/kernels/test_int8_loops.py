@@ -10,6 +10,7 @@ import numpy
 import pytest
 from conftest import ROOT
 from onnx import helper
+from support.model_builder import Model
 from support.onnx_files import model_of, write
 
 sys.path.insert(0, str(ROOT / "tools"))
@@ -48,6 +49,16 @@ def convolution(tmp_path, stride=1):
              helper.make_node("QLinearAdd", ["c", "s", "z", "r", "s", "z", "s", "z"], ["y"], domain="com.microsoft")]
     shape, result = [1, 64, 60, 60], [1, 64, 60 // stride, 60 // stride]
     return write(tmp_path, model_of(nodes, {"x": (2, shape), "r": (2, result)}, {"y": (2, result)}, constants))
+
+
+def lstm(tmp_path, samples):
+    """50 steps of 128 units."""
+    rng, model = numpy.random.default_rng(1), Model("layer")
+    W, R = (rng.uniform(-1, 1, (1, 4 * 128, 128)).astype(numpy.float32) / 128 for _ in range(2))
+    model.node("LSTM", [model.input("x", "f32", [50, samples, 128]), model.constant(W, "W"), model.constant(R, "R")], ["Y"],
+               hidden_size=128, precision="int8-dynamic")
+    model.output("Y")
+    return model.write(tmp_path)
 
 
 def functions_of(rnncc, model, target, tmp_path, *options):
@@ -136,6 +147,27 @@ def test_convolutions_of_two_columns_gain_over_dot_products(stride, rnncc, tmp_p
             taken[target, core] = cycles.taken / (products * hot.multiply_adds)
     for core in ("neoverse-v1", "neoverse-n2"):
         assert taken[tiles, core] <= .9 * taken["aarch64-linux-gnu+dotprod", core], taken
+
+
+@pytest.mark.optimised
+@pytest.mark.parametrize("samples, block, part", [(2, 2, .75), (3, 3, .7), (8, 4, .51)])
+def test_recurrent_layers_of_two_samples_gain_over_dot_products(samples, block, part, rnncc, tmp_path, monkeypatch):
+    """By llvm-mca: cycles of a step's product, as a part of those by dot products. Four vectors have all gates of some units.
+    A tile's inputs are one load, and nothing changes them. block: samples whose sums are in registers."""
+    dots, tiles, taken = "aarch64-linux-gnu+dotprod", "aarch64-linux-gnu+dotprod+i8mm", {}
+    monkeypatch.setitem(TARGETS, tiles, (I8MM, 6, 4, 1, None))
+    for target, rows, depth in ((dots, block, 4), (tiles, (block + 1) // 2 * 2, 8)):
+        (folder := tmp_path / target).mkdir()
+        functions = functions_of(rnncc, lstm(folder, samples), target, folder, "--rnn=workers=1,batch_parts=1")
+        hot = next(loop for loop in loops_of(functions, target) if loop.multiply_adds == loop.sums == 4 * rows)
+        assert not hot.spills, "\n".join(hot.spills)
+        assert target == dots or hot.loads == rows // 2 + 8, hot.loads
+        assert target == dots or len(hot.code) <= hot.multiply_adds + hot.loads + 4, "\n".join(map(str, hot.code))
+        for core in ("neoverse-v1", "neoverse-n2"):
+            [cycles] = hot_loops.simulated([hot_loops.assembly(hot)], TARGETS[target][0], core)
+            taken[target, core] = cycles.taken / depth
+    for core in ("neoverse-v1", "neoverse-n2"):
+        assert taken[tiles, core] <= part * taken[dots, core], taken
 
 
 # target: (its dot product of 16 bits, the largest tile)

@@ -332,9 +332,10 @@ static void pack_tile(const Step steps[2], int8_t packed[2 * DOT * LANES]) {
     for (int i = 0; i < 2; i++) memcpy(packed + (2 * lane + i) * DOT, steps[i].weights[lane], DOT);
 }
 
-/* Inputs of two rows, each of two words of the four: where any words lie, at one distance, and beside each other. The
- * words are `distance` bytes apart, and the last ones end with a page. */
+/* Inputs of two rows, each of two words of the four: where any words lie, at one distance, beside each other, and row
+ * by row. The words are `distance` bytes apart, and the last ones end with a page. */
 static vtile_input inputs_apart(const uint8_t *first, const uint8_t *next, int distance, bool is_signed) {
+  if (distance == 2 * DOT && next == first + DOT) return vtile_inputs_packed(first, is_signed);
   if (distance == DOT) return vtile_inputs_beside(first, next, is_signed);
   if (distance % 3 == 0) return vtile_inputs_apart(first, next, first + distance, next + distance, is_signed);
   return vtile_inputs_between(first, next, distance, is_signed);
@@ -405,6 +406,9 @@ static void tiles_are_rows_of_dot_products(void) {
       wrong += wrong_in_packed_tile(page, next, distance, steps, false);
       wrong += wrong_in_packed_tile(page, next, distance, steps, true);
     }
+    const uint8_t *last = page + bytes - 4 * DOT;
+    wrong += wrong_in_packed_tile(last, last + DOT, 2 * DOT, steps, false);
+    wrong += wrong_in_packed_tile(last, last + DOT, 2 * DOT, steps, true);
   }
   tap_case(wrong == 0, "tiles_are_rows_of_dot_products", "%d wrong", wrong);
 }

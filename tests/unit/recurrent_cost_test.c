@@ -168,6 +168,22 @@ static void integers_take_the_part_of_the_time_that_was_measured(void **state) {
   assert_true(part_of_floats(1, 1024, 2 * l2, 1) < part_of_floats(1, 1024, l2, 1)); /* weights stay in L2 */
 }
 
+/* Products of a pair of samples take what those of one do; the last of an odd number counts as a pair. One sample gains
+ * nothing. */
+static void tiles_take_half_of_the_products_of_a_batch(void **state) {
+  (void)state;
+  static const RecurrentVariant one = {.input = INPUT_AHEAD, .workers = 1, .batch_parts = 1};
+  Machine machine = measured_machine();
+  for (int64_t batch = 1; batch <= 6; batch++) {
+    LayerCase dots = of_integers(layer(LSTM, 100, batch, 64), 1), tiles = dots;
+    tiles.tiles = true;
+    double part = recurrent_cost(&machine, &tiles, &one).products / recurrent_cost(&machine, &dots, &one).products;
+    if (batch == 1) assert_float_equal(part, 1, 1e-9);
+    if (batch == 6) assert_true(part > 0.5 && part < 0.85);
+    if (batch > 1) assert_true(part < 1);
+  }
+}
+
 static void more_work_never_takes_less_time(void **state) {
   (void)state;
   for (int workers = 1; workers <= 2; workers++) {
@@ -300,6 +316,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_batch_shares_samples_while_the_weights_fit_and_units_beyond, setup, teardown),
       cmocka_unit_test_setup_teardown(the_barrier_is_hidden_while_a_workers_weights_fit_its_cache, setup, teardown),
       cmocka_unit_test_setup_teardown(integers_take_the_part_of_the_time_that_was_measured, setup, teardown),
+      cmocka_unit_test_setup_teardown(tiles_take_half_of_the_products_of_a_batch, setup, teardown),
       cmocka_unit_test_setup_teardown(hiding_a_barrier_costs_the_gain_of_the_alternating_sweep, setup, teardown),
       cmocka_unit_test_setup_teardown(depth_is_blocked_for_several_blocks_of_samples_whose_weights_lie_beyond_l2, setup,
                                       teardown),

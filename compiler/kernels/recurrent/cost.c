@@ -64,6 +64,10 @@ LayerCase layer_case(const MmLayer *layer, const Target *target) {
   result.int8 = true;
   result.weight = 1;
   result.dot = int8_dot(target, layer->node);
+  result.tiles = target->has_tiles;
+  if (int8_in_tiles(target, result.batch)) result.rows = int8_tile_rows(target, vectors);
+  if (int8_in_tiles(target, result.steps * result.batch))
+    result.input_rows = int8_tile_rows(target, result.input_vectors);
   result.takes_hide = result.takes_steps = result.takes_chunks = false;
   return result;
 }
@@ -188,15 +192,21 @@ double meeting_ns(const Machine *m, int workers) {
   return is_tree(m->cores) ? tree_meeting_ns(m) : flat_meeting_ns(m, workers);
 }
 
-/* A vector of weights, 4 bytes a lane, feeds one instruction whatever its elements are. Time to multiply `samples` in
- * `passes` blocks of rows with `bytes` of weights, all in registers or L1. Of one row each weight is loaded by the
- * multiply-add that needs it, and all overlap. */
+/* Instructions of a vector of weights, 4 bytes a lane whatever its elements are, with each of `samples` on average. In
+ * tiles a pair of them has one, and the last of an odd number counts as a pair. */
+static double instructions(const LayerCase *l, double samples) {
+  if (l->tiles && samples > 1) return (double)ceil_div((int64_t)samples, 2) / samples;
+  return l->int8 ? l->dot : 1;
+}
+
+/* Time to multiply `samples` in `passes` blocks of rows with `bytes` of weights, all in registers or L1. Of one row
+ * each weight is loaded by the multiply-add that needs it, and all overlap. */
 static double multiply_ns(const Machine *m, const LayerCase *l, double bytes, int vectors, double samples,
                           double passes) {
   TileCycles tile = tile_step(m, l->lanes, samples / passes, vectors, samples > passes ? 1 : l->parts);
   double bytes_a_step = (l->int8 ? 4.0 : l->weight) * l->lanes * vectors, steps = bytes / bytes_a_step * passes;
   double exposed = samples > passes ? EXPOSED_LOADS * tile.load : 0;
-  return steps * max_double((l->int8 ? l->dot : 1) * tile.multiply + exposed, tile.load) / m->ghz;
+  return steps * max_double(instructions(l, samples) * tile.multiply + exposed, tile.load) / m->ghz;
 }
 
 /* The whole team computes the input's products of all steps, then a barrier. */

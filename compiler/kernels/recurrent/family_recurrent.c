@@ -35,7 +35,8 @@ static void pack(Graph *graph, Node *node) {
       matrix->packed = graph_constant(graph, names[i], RNNCC_F32, 1, &floats, ARENA_ARRAY(graph->arena, float, floats));
     }
     if (l->int8 && (i == MATRIX_INPUT || i == MATRIX_HIDDEN || i == MATRIX_CANDIDATE)) {
-      if (matrix->source) int8_pack(graph, node, matrix, l->int8_form, names[i]);
+      int form = i == MATRIX_INPUT ? l->input_form : l->hidden_form;
+      if (matrix->source) int8_pack(graph, node, matrix, form, names[i]);
       continue;
     }
     if (layer_narrow(l, (Matrix)i)) {

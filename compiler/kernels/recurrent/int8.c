@@ -10,13 +10,15 @@
 
 /* As templates/panel_int8.h has them: elements that a step multiplies, bytes from one row to the next, of a RowScale.
  */
-enum { DEPTH_STEP = 4, ROW_UNIT = 64, SCALE_BYTES = 8 };
+enum { DEPTH_STEP = 4, TILE_DEPTH = 8, ROW_UNIT = 64, SCALE_BYTES = 8 };
 
 /* 255 * 128 * this is less than 2^31: no sum leaves i32. */
 enum { MOST_DEPTH = 65793 };
 
 static int64_t row_bytes(int64_t n) { return round_up(n, ROW_UNIT); }
-static int64_t packed_depth(int64_t n) { return round_up(n, DEPTH_STEP); }
+
+/* Of templates/simd/int8.h, and of templates/panel_int8.h. */
+enum { DOT_ANY, DOT_PAIRS, DOT_SIGNS, IN_TILES };
 
 bool int8_asked(const Node *node) { return node_word(node, ATTR_precision) != PRODUCTS_f32; }
 
@@ -48,6 +50,11 @@ static int64_t most_slots(const Layer *l) {
   return ways < 1 ? 1 : ways < l->panels ? ways : l->panels;
 }
 
+/* Tiles need rows in pairs. */
+static int64_t quantised_rows(int64_t rows, int form) {
+  return form == IN_TILES && rows < INT64_MAX ? round_up(rows, 2) : rows;
+}
+
 static int64_t take(int64_t *end, int64_t rows, int64_t bytes) {
   int64_t at = *end;
   *end = saturating_add(at, saturating_mul(rows, bytes));
@@ -58,14 +65,14 @@ static int64_t take(int64_t *end, int64_t rows, int64_t bytes) {
 void int8_plan_scratch(Layer *l) {
   int64_t batch = dim_upper(l->batch), samples = saturating_mul(dim_upper(l->steps), batch);
   l->slots = most_slots(l);
-  int64_t states = saturating_mul(l->directions * l->slots, batch);
-  l->x_bytes = take(&l->scratch_bytes, samples, row_bytes(l->inputs));
+  int64_t states = saturating_mul(l->directions * l->slots, quantised_rows(batch, l->hidden_form));
+  l->x_bytes = take(&l->scratch_bytes, quantised_rows(samples, l->input_form), row_bytes(l->inputs));
   l->x_scales = take(&l->scratch_bytes, samples, SCALE_BYTES);
   l->state_bytes = take(&l->scratch_bytes, states, row_bytes(l->hidden));
   l->state_scales = take(&l->scratch_bytes, states, SCALE_BYTES);
 }
 
-/* ---- packing ---- */
+/* ---- weights in integers ---- */
 
 typedef struct Column {
   float scale;
@@ -141,10 +148,11 @@ static bool all_rows(const Node *node, bool (*is_so)(const float *from, int64_t 
   return true;
 }
 
-/* Of templates/simd/int8.h. */
-enum { DOT_ANY, DOT_PAIRS, DOT_SIGNS };
+/* ---- forms of products ---- */
 
-int int8_form(const Target *target, const Node *node) {
+/* DOT_ANY; or, if the form counts on the target and the weights are known, DOT_PAIRS, if they are so small, or
+ * DOT_SIGNS, if none is -128. */
+static int form_of_weights(const Target *target, const Node *node) {
   if (target->has_dot || !target->byte_pairs || int8_obstacle(node)) return DOT_ANY;
   if (all_rows(node, has_small_pairs)) return DOT_PAIRS;
   return all_rows(node, has_no_least) ? DOT_SIGNS : DOT_ANY;
@@ -153,17 +161,53 @@ int int8_form(const Target *target, const Node *node) {
 /* Where the CPU has no product of four bytes: two of widened pairs, and what widens and adds up. */
 int int8_dot(const Target *target, const Node *node) {
   static const int instructions[] = {[DOT_ANY] = 6, [DOT_PAIRS] = 3, [DOT_SIGNS] = 4};
-  return target->has_dot ? 1 : instructions[int8_form(target, node)];
+  return target->has_dot ? 1 : instructions[form_of_weights(target, node)];
 }
 
-/* One row of W or R becomes a column: element k goes to to[k / 4 * stride + k % 4]. */
-static Column pack_column(const float *from, int64_t depth, int form, int8_t *to, int64_t stride) {
+bool int8_in_tiles(const Target *target, int64_t rows) { return target->has_tiles && rows > 1; }
+
+/* Besides the sums of each two rows their input is in a register, and two of weights are. */
+int int8_tile_rows(const Target *target, int vectors) {
+  enum { MAX_PAIRS = 4, WEIGHTS = 2 };
+  return 2 * (int)clamp_int(1, (target->vector_registers - WEIGHTS) / (2 * vectors + 1), MAX_PAIRS);
+}
+
+/* As block_rows(), of blocks that begin with even rows. */
+static BlockRows rows_in_tiles(Graph *graph, int vectors, const Dim *m, int ways) {
+  const Dim *pairs = dim_ceil_div(graph->dims, m, dim_const(graph->dims, 2));
+  BlockRows rows = block_rows(int8_tile_rows(graph->config->target, vectors) / 2, pairs, ways);
+  bool even = dim_is_const(m) && dim_value(m) % 2 == 0;
+  return (BlockRows){.least = 2 * rows.least - !even, .most = 2 * rows.most};
+}
+
+void int8_plan_products(Graph *graph, const Node *node, Layer *l) {
+  const Target *target = graph->config->target;
+  const Dim *samples = dim_mul(graph->dims, l->steps, l->batch);
+  l->input_form = l->hidden_form = form_of_weights(target, node);
+  if (int8_in_tiles(target, dim_optimum(samples))) {
+    l->input_form = IN_TILES;
+    l->gemm.rows = rows_in_tiles(graph, l->gemm.vectors, samples, 1);
+  }
+  if (int8_in_tiles(target, ceil_div(dim_optimum(l->batch), l->variant.batch_parts))) {
+    l->hidden_form = IN_TILES;
+    l->rows = rows_in_tiles(graph, l->matrices[MATRIX_HIDDEN].panels.vectors, l->batch, l->variant.batch_parts);
+  }
+}
+
+/* ---- packed columns ---- */
+
+/* Bytes of a column that stand side by side. */
+static int64_t depth_step(int form) { return form == IN_TILES ? TILE_DEPTH : DEPTH_STEP; }
+
+/* One row of W or R becomes a column: element k goes to to[k / beside * beside * width + k % beside]. */
+static Column pack_column(const float *from, int64_t depth, int form, int8_t *to, int64_t width) {
   double step = step_of(from, depth, form == DOT_PAIRS);
   if (isinf(step)) return (Column){.scale = NAN};
   Column column = {.scale = (float)step};
+  const int64_t beside = depth_step(form);
   for (int64_t k = 0; k < depth && column.scale > 0; k++) {
     int element = (int)rint(from[k] / step);
-    to[k / DEPTH_STEP * stride + k % DEPTH_STEP] = (int8_t)element;
+    to[k / beside * beside * width + k % beside] = (int8_t)element;
     column.total += element;
   }
   return column;
@@ -171,7 +215,8 @@ static Column pack_column(const float *from, int64_t depth, int form, int8_t *to
 
 void int8_pack(Graph *graph, Node *node, MatrixPlan *matrix, int form, const char *name) {
   const Panels *p = &matrix->panels;
-  int64_t columns = panels_columns(p), depth = packed_depth(p->depth), bytes = columns * depth;
+  int64_t beside = depth_step(form), columns = panels_columns(p), depth = round_up(p->depth, beside);
+  int64_t bytes = columns * depth;
   int64_t width = (int64_t)p->vectors * p->lanes;
   int8_t *elements = ARENA_ARRAY(graph->arena, int8_t, bytes);
   float *scales = ARENA_ARRAY(graph->arena, float, columns);
@@ -180,8 +225,8 @@ void int8_pack(Graph *graph, Node *node, MatrixPlan *matrix, int form, const cha
   for (int64_t i = 0; i < columns; i++) {
     int64_t from = panels_source(p, i);
     if (from < 0) continue;
-    int8_t *to = elements + i / width * width * depth + i % width * DEPTH_STEP;
-    Column column = pack_column(source + from, p->depth, form, to, width * DEPTH_STEP);
+    int8_t *to = elements + i / width * width * depth + i % width * beside;
+    Column column = pack_column(source + from, p->depth, form, to, width);
     scales[i] = column.scale;
     totals[i] = column.total;
   }

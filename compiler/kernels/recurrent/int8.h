@@ -3,6 +3,11 @@
  * Layers whose products are of integers (the attribute `precision`: "int8-dynamic" or "int8-static"). Weights are s8
  * with a scale for each row of W and R, the largest of which is 127; X and the hidden state become u8 in each step,
  * each sample by its own range, or static: all by the node's (templates/panel_int8.h). All else is f32.
+ *
+ * A product of two rows or more is made in tiles where the target has them, and its weights are packed for that. One
+ * row would fill half of a tile, and take as many instructions as by dot products. By llvm-mca's models of a Neoverse
+ * V1 and N2 it gains nothing: it takes as long as its weights take to be loaded. How many rows there are is judged by
+ * the optimum of T and B; either form runs any number.
  */
 #ifndef RNNCC_RECURRENT_INT8_H
 #define RNNCC_RECURRENT_INT8_H
@@ -18,11 +23,15 @@ void int8_read_ranges(const Node *node, Layer *layer);
 /* What keeps its kernels from running the node; NULL: nothing. */
 const char *int8_obstacle(const Node *node);
 
-/* DOT_ANY of templates/simd/int8.h; or, if the form counts on the target and the weights are known, DOT_PAIRS, if they
- * are so small, or DOT_SIGNS, if none is -128. */
-int int8_form(const Target *target, const Node *node);
-/* Instructions of the target's product of a vector of weights, 4 bytes a lane. */
+/* Instructions of the target's product of a vector of weights, 4 bytes a lane, with a row. */
 int int8_dot(const Target *target, const Node *node);
+/* Are so many rows multiplied in tiles? */
+bool int8_in_tiles(const Target *target, int64_t rows);
+/* Rows of a block of tiles whose sums stay in registers. */
+int int8_tile_rows(const Target *target, int vectors);
+
+/* Sets how products are made, and the rows of their blocks. */
+void int8_plan_products(Graph *graph, const Node *node, Layer *layer);
 
 /* Adds the scratch memory of products of integers behind the layer's own. */
 void int8_plan_scratch(Layer *layer);

@@ -92,7 +92,7 @@ static KernelSpec *cells_spec(Arena *arena, const char *template_name, const Lay
 KernelSpec *steps_spec(Arena *arena, const Layer *l, int direction) {
   KernelSpec *spec = cells_spec(arena, l->int8 ? "recurrent_int8" : "recurrent_steps", l, direction);
   if (l->int8) {
-    kernel_knob(spec, "FORM", l->int8_form);
+    kernel_knob(spec, "FORM", l->hidden_form);
     kernel_knob(spec, "FIXED", l->fixed_ranges);
     return spec;
   }
@@ -111,7 +111,7 @@ KernelSpec *int8_input_spec(Arena *arena, const Layer *l) {
   kernel_knob(spec, "ROWS", l->gemm.rows.most);
   kernel_knob(spec, "MIN_ROWS", l->gemm.rows.least);
   kernel_knob(spec, "PARTS", l->parts);
-  kernel_knob(spec, "FORM", l->int8_form);
+  kernel_knob(spec, "FORM", l->input_form);
   kernel_knob(spec, "FIXED", l->fixed_ranges);
   return spec;
 }

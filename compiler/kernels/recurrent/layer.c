@@ -244,12 +244,12 @@ Layer *layer_run_by(Graph *graph, Node *node, const RecurrentVariant *variant) {
     return NULL;
   }
   read_attributes(node, l);
-  if (l->int8) l->int8_form = int8_form(graph->config->target, node);
   l->variant = *variant;
   settle_chunk(graph, node, l);
   settle_variant(node, l);
   choose_knobs(graph, node, l);
   plan_matrices(node, graph->config->target, l);
+  if (l->int8) int8_plan_products(graph, node, l);
   plan_scratch(graph->config->target, l);
   if (l->int8) int8_plan_scratch(l);
   l->base = (Schedule){schedule_text(graph->arena, l), &recurrent_kind, l->variant.knobs};

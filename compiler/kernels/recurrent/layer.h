@@ -38,8 +38,8 @@ typedef struct Layer {
   bool int8;                /* products of integers: int8.h */
   bool fixed_ranges;        /* of X and the states, whose elements are quantised by them, not by those of each row */
   double input_range[2], hidden_range[2];
-  int int8_form; /* what is known of their weights: DOT_ANY, DOT_PAIRS or DOT_SIGNS of templates/simd/int8.h */
-  bool halves;   /* two workers share the middle one of an odd number of panels */
+  int input_form, hidden_form; /* FORM of the products with W and with R */
+  bool halves;                 /* two workers share the middle one of an odd number of panels */
   int64_t directions, hidden, inputs, panels;
   bool reverse, batch_first, input_forget;
   float clip;        /* 0: none */
