@@ -2,7 +2,8 @@
 /*
  * C = A B of 8-bit numbers with zero points, exact in i32, then as i32, as f32 times a scale, or requantised. B is
  * packed into panels of s8: [group][VECTORS][LANES][DOT], where group 0 is the sum of each column in i32, and group 1 +
- * g has the depths DOT g to DOT g + DOT - 1, zero past the last.
+ * g has the depths DOT g to DOT g + DOT - 1, zero past the last. With TILES each two groups of 2 * DOT depths are one,
+ * [VECTORS][LANES][2 * DOT].
  *
  * A dot product counts inputs from DOT_ZERO on (simd/int8.h), so that
  *   sum over k of (a - zero) (b - b_zero) = dot - zero' columns - b_zero (rows - K zero'),
@@ -31,7 +32,7 @@ enum { GROUP = 4 };
 /* Products of DOT bytes: 0: of any weights; 1: of those of which no two exceed 16 bits (DOT_PAIRS).
  * legal: 0 1 */
 enum { FORM = 0 };
-/* 1: two rows are multiplied at once, by vtile_dot.
+/* 1: two rows are multiplied at once, by vtile_dot_packed, and one as if it were two.
  * legal: 0 1 */
 enum { TILES = 0 };
 /* Elements of A.
@@ -172,46 +173,41 @@ SIMD_FUNCTION void step(DotRow *sums, vint *row_sums, int rows, const A *const *
   }
 }
 
-/* Two groups of the depth of the row `m`, or of its sum. */
-SIMD_FUNCTION void row_groups(vint *sums, vint *row_sum, const A *at, const int8_t *weights, bool multiplies) {
+/* A row's sum and its bytes of two groups of the depth. */
+SIMD_FUNCTION vint sum_of_groups(vint row_sum, const A *at) {
   vint x = vdot_broadcast(at, A_SIGNED), next = vdot_broadcast(at + DOT, A_SIGNED);
-#pragma clang loop unroll(full)
-  for (int v = 0; v < VECTORS; v++) {
-    const int8_t *w = weights + v * LANES * DOT;
-    if (multiplies)
-      sums[v] = vdot(vdot(sums[v], x, vdot_load(w), FORM), next, vdot_load(w + VECTORS * LANES * DOT), FORM);
-  }
-  if (B_ZERO) *row_sum = vdot(vdot(*row_sum, x, ones(DOT), FORM), next, ones(DOT), FORM);
+  return vdot(vdot(row_sum, x, ones(DOT), FORM), next, ones(DOT), FORM);
 }
 
-/* Groups of the depth in pairs, and rows in pairs: sums are those of the products alone. Returns where it ends. */
+/* Groups of the depth in pairs, and rows in pairs, the last of an odd number with itself: sums are those of the
+ * products alone. Returns where it ends. */
 SIMD_FUNCTION int64_t multiply_tiles(DotRow *sums, vint *row_sums, int rows, const A *const *at, int64_t depth,
                                      const int8_t *weights) {
   vtile tiles[ROWS][4];
   int64_t k = 0;
 #pragma clang loop unroll(full)
-  for (int m = 0; m < rows; m++) {
+  for (int m = 0; m < rows; m += 2) {
 #pragma clang loop unroll(full)
-    for (int v = 0; v < VECTORS; v++) tiles[m][v] = vtile_zero(), sums[m][v] = vint_zero();
+    for (int v = 0; v < VECTORS; v++) tiles[m][v] = vtile_zero();
   }
 #pragma clang loop unroll(disable)
   for (; k + 2 * DOT <= depth; k += 2 * DOT) {
     const int8_t *w = weights + (k + DOT) * VECTORS * LANES;
     vtile_input x[ROWS];
 #pragma clang loop unroll(full)
-    for (int m = 0; m + 1 < rows; m += 2) x[m] = vtile_inputs(at[m] + k, at[m + 1] + k, A_SIGNED);
+    for (int m = 0; m < rows; m += 2) x[m] = vtile_inputs(at[m] + k, at[m + 1 < rows ? m + 1 : m] + k, A_SIGNED);
 #pragma clang loop unroll(full)
     for (int v = 0; v < VECTORS; v++) {
-      vint first = vdot_load(w + v * LANES * DOT), next = vdot_load(w + (VECTORS + v) * LANES * DOT);
+      vint left = vdot_load(w + 2 * v * LANES * DOT), right = vdot_load(w + (2 * v + 1) * LANES * DOT);
 #pragma clang loop unroll(full)
-      for (int m = 0; m + 1 < rows; m += 2) tiles[m][v] = vtile_dot(tiles[m][v], x[m], first, next);
+      for (int m = 0; m < rows; m += 2) tiles[m][v] = vtile_dot_packed(tiles[m][v], x[m], left, right);
     }
 #pragma clang loop unroll(full)
     for (int m = 0; m < rows; m++)
-      if (B_ZERO || m == rows / 2 * 2) row_groups(sums[m], &row_sums[m], at[m] + k, w, m == rows / 2 * 2);
+      if (B_ZERO) row_sums[m] = sum_of_groups(row_sums[m], at[m] + k);
   }
 #pragma clang loop unroll(full)
-  for (int m = 0; m < rows / 2 * 2; m++) {
+  for (int m = 0; m < rows; m++) {
 #pragma clang loop unroll(full)
     for (int v = 0; v < VECTORS; v++) sums[m][v] = vtile_row(tiles[m / 2 * 2][v], m % 2);
   }
@@ -224,18 +220,17 @@ SIMD_FUNCTION void block(const Gemm *g, int64_t panel, int64_t first, int rows) 
   vint row_sums[ROWS];
   const A *at[ROWS];
   const int8_t *weights = g->b + panel * panel_bytes(g);
-  const bool in_tiles = TILES && rows > 1;
 #pragma clang loop unroll(full)
   for (int m = 0; m < rows; m++) {
     at[m] = (const A *)vapart((const void *)(g->a + (first + m) * g->k));
     row_sums[m] = vint_zero();
   }
-  int64_t k = in_tiles ? multiply_tiles(sums, row_sums, rows, at, g->k - TAIL, weights) : 0;
+  int64_t k = TILES ? multiply_tiles(sums, row_sums, rows, at, g->k - TAIL, weights) : 0;
   begin(g, start, weights);
 #pragma clang loop unroll(full)
   for (int m = 0; m < rows; m++) {
 #pragma clang loop unroll(full)
-    for (int v = 0; v < VECTORS; v++) sums[m][v] = in_tiles ? vint_add(start[v], sums[m][v]) : start[v];
+    for (int v = 0; v < VECTORS; v++) sums[m][v] = TILES ? vint_add(start[v], sums[m][v]) : start[v];
   }
 #pragma clang loop unroll(disable)
   for (; k < g->k - TAIL; k += DOT) step(sums, row_sums, rows, at, k, weights + (k + DOT) * VECTORS * LANES, DOT);
@@ -350,7 +345,7 @@ static void gemm_int8(const Team *team, const A *a, const int8_t *b, const A *a_
     int64_t in_batch = all.panels * blocks, batch = item / in_batch, first = item % in_batch;
     Gemm g = at_batch(&all, batch, batch_rank, batch_dims, a_batch, b_batch);
     int64_t last = min_i64(in_batch, first + end - item), at = first % blocks;
-    if (MIN_ROWS == 1 && m == 1) {
+    if (MIN_ROWS == 1 && !TILES && m == 1) {
       single_row(&g, first, last);
       item += last - first;
       continue;

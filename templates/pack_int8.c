@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Packs matrices [k][n] of bytes into panels for gemm_int8.c: [group][VECTORS][LANES][DOT] of s8, group 0 the sums of
- * the columns. u8 less 128 are s8. Workers take whole panels.
+ * the columns; with TILES each two groups of 2 * DOT depths are one, [VECTORS][LANES][2 * DOT]. u8 less 128 are s8.
+ * Workers take whole panels.
  */
 #include "kernel.h"
 #include "panel.h"
@@ -9,6 +10,9 @@
 
 /* legal: 1..4 */
 enum { VECTORS = 4 };
+/* As gemm_int8.c has it.
+ * legal: 0 1 */
+enum { TILES = 0 };
 /* Elements of the matrices.
  * legal: uint8_t int8_t */
 typedef int8_t B;
@@ -30,20 +34,61 @@ SIMD_FUNCTION vint group_at(const B *p, int64_t n, int depths, int count) {
   return word;
 }
 
+/* The depths from `at` on. */
+SIMD_FUNCTION vint group_from(const B *source, int64_t at, int64_t n, int64_t k, int count) {
+  return k - at >= DOT ? group_at(source + at * n, n, DOT, count) : group_at(source + at * n, n, (int)(k - at), count);
+}
+
 static void pack_vector(const B *source, int8_t *target, int64_t n, int64_t k, int count) {
   vint sums = vint_zero(), ones = vint_set(0x01010101);
   for (int64_t at = 0; at < k; at += DOT) {
-    vint word =
-        k - at >= DOT ? group_at(source + at * n, n, DOT, count) : group_at(source + at * n, n, (int)(k - at), count);
+    vint word = group_from(source, at, n, k, count);
     vint_store(target + (at + DOT) * VECTORS * LANES, word);
     sums = vdot(sums, ones, word, DOT_ANY);
   }
   vint_store(target, sums);
 }
 
+/* One lane of each in turn. */
+SIMD_FUNCTION void store_two_groups(int8_t *target, vint first, vint next) {
+  int32_t words[2][LANES], both[LANES][2];
+  vint_store(words[0], first);
+  vint_store(words[1], next);
+#pragma clang loop unroll(full)
+  for (int lane = 0; lane < LANES; lane++) both[lane][0] = words[0][lane], both[lane][1] = words[1][lane];
+  __builtin_memcpy(target, both, sizeof both);
+}
+
+/* pack_vector() of vector `index`, with TILES. */
+static void pack_vector_of_tiles(const B *source, int8_t *panel, int index, int64_t n, int64_t k, int count) {
+  vint sums = vint_zero(), ones = vint_set(0x01010101);
+  int64_t at = 0;
+  for (; k - at >= 2 * DOT; at += 2 * DOT) {
+    vint word = group_from(source, at, n, k, count), next = group_from(source, at + DOT, n, k, count);
+    store_two_groups(panel + ((at + DOT) * VECTORS + 2 * index * DOT) * LANES, word, next);
+    sums = vdot(vdot(sums, ones, word, DOT_ANY), ones, next, DOT_ANY);
+  }
+  for (; at < k; at += DOT) {
+    vint word = group_from(source, at, n, k, count);
+    vint_store(panel + ((at + DOT) * VECTORS + index * DOT) * LANES, word);
+    sums = vdot(sums, ones, word, DOT_ANY);
+  }
+  vint_store(panel + index * LANES * DOT, sums);
+}
+
 /* Without columns there is nothing to add up. */
 static void clear_vector(int8_t *target, int64_t groups) {
   for (int64_t g = 0; g <= groups; g++) vint_store(target + g * VECTORS * LANES * DOT, vint_zero());
+}
+
+/* The panel of columns from `first` on. */
+static void pack_panel_of_tiles(const B *source, int8_t *panel, int64_t first, int64_t n, int64_t k) {
+  for (int v = 0; v < VECTORS && first + VECTORS * LANES > n; v++)
+    clear_vector(panel + v * LANES * DOT, ceil_div(k, DOT));
+  for (int v = 0; v < VECTORS; v++) {
+    int64_t column = first + v * LANES;
+    if (column < n) pack_vector_of_tiles(source + column, panel, v, n, k, (int)min_i64(LANES, n - column));
+  }
 }
 
 /* source: [batches][k][n]. target: for each batch the panels that cover n columns. */
@@ -53,6 +98,10 @@ static void pack_int8(const Team *team, const B *source, int8_t *target, int64_t
   for (; item < end; item++) {
     const B *from = source + item / panels * n * k;
     int8_t *panel = target + item * (groups + 1) * VECTORS * LANES * DOT;
+    if (TILES) {
+      pack_panel_of_tiles(from, panel, item % panels * VECTORS * LANES, n, k);
+      continue;
+    }
     for (int v = 0; v < VECTORS; v++) {
       int64_t column = (item % panels * VECTORS + v) * LANES;
       if (column < n)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Matrix products of 8-bit numbers equal NumPy's in 64 bits and f32, bit for bit, on every ISA: extremes,
 all tails of rows, columns and depths, zero points of either side, each operator's scales, sums and activations behind them."""
+import re
+
 import numpy
 import pytest
 from onnx import helper
@@ -10,9 +12,9 @@ from support.emitted import assert_same, run_module, run_by
 from support.onnx_files import model_of, onnxruntime_run, write
 from support.targets import FOREIGN
 
-# By default products of four bytes, of pairs with signs, of pairs that are widened, and NEON's.
-SHORT = ["x86-64-v4+vnni", "x86-64-v3", "x86-64-v4", "aarch64-linux-gnu"]
-TARGETS = some([*SHORT, "x86-64-v3+vnni", "x86-64-v2", "x86-64", "aarch64-linux-gnu+dotprod+fp16+bf16+i8mm",
+# By default products of four bytes, of pairs with signs, of pairs that are widened, NEON's, and those of two rows.
+SHORT = ["x86-64-v4+vnni", "x86-64-v3", "x86-64-v4", "aarch64-linux-gnu", "aarch64-linux-gnu+dotprod+fp16+bf16+i8mm"]
+TARGETS = some([*SHORT, "x86-64-v3+vnni", "x86-64-v2", "x86-64",
                 "aarch64-linux-gnu+sve256", "riscv64-linux-gnu+rvv128"], len(SHORT))
 SIZES = [(1, 1, 1), (1, 7, 5), (1, 64, 300), (2, 2, 16), (3, 33, 17), (5, 9, 130), (13, 130, 65), (7, 4, 100), (31, 67, 129)]
 TYPES = {"u8": numpy.uint8, "i8": numpy.int8}
@@ -174,6 +176,19 @@ def test_products_equal_numpy(target, compile, tmp_path, request):
         got = run_module(module, net.feeds, threads=(1, 2, 3, 5, 8))
     for name, want in net.wanted.items():
         assert got[name].dtype == want.dtype and got[name].tobytes() == want.tobytes(), name
+
+
+def test_tiles_are_chosen_where_there_are_two_rows(rnncc, tmp_path):
+    found = []
+    for rows in 1, 2:
+        net, folder = Network(), tmp_path / str(rows)
+        folder.mkdir()
+        net.node("MatMulInteger", [net.feed(numpy.zeros((rows, 9), numpy.uint8)), net.constant(numpy.ones((9, 7), numpy.int8))],
+                 numpy.zeros((rows, 7), numpy.int32))
+        done = rnncc(write(folder, net.model()), "--target=aarch64-linux-gnu+dotprod+i8mm", "--emit=c", "-o", folder / "c")
+        assert done.returncode == 0, done.stderr
+        found += re.findall(r"gemm_int8 .*TILES=(\d)", (folder / "c" / "network.c").read_text())
+    assert found == ["0", "1"]
 
 
 def test_they_run_by_kernels_of_bytes(rnncc, tmp_path):

@@ -10,20 +10,26 @@ static int64_t panel_bytes(const Int8Panels *p) { return (ceil_div(p->depth, INT
 
 int64_t int8_panels_bytes(const Int8Panels *p) { return ceil_div(p->columns, width(p)) * panel_bytes(p); }
 
-static void pack_column(const Int8Panels *p, const int8_t *source, int8_t *target) {
+/* Where in a panel the weight k of a column is. */
+static int64_t place_of(const Int8Panels *p, int64_t column, int64_t k) {
+  int64_t two = 2 * INT8_DOT, size = p->tiles && k / two < p->depth / two ? two : INT8_DOT;
+  return (INT8_DOT + k / size * size) * width(p) + column * size + k % size;
+}
+
+static void pack_column(const Int8Panels *p, const int8_t *source, int64_t column, int8_t *panel) {
   int32_t sum = 0;
   for (int64_t k = 0; k < p->depth; k++) {
     int8_t w = source[k * p->depth_stride];
-    target[(1 + k / INT8_DOT) * width(p) * INT8_DOT + k % INT8_DOT] = w;
+    panel[place_of(p, column, k)] = w;
     sum += w;
   }
-  memcpy(target, &sum, sizeof sum);
+  memcpy(panel + column * INT8_DOT, &sum, sizeof sum);
 }
 
 void int8_panels_pack(const Int8Panels *p, const int8_t *source, int8_t *target) {
   for (int64_t column = 0; column < p->columns; column++) {
     int8_t *panel = target + column / width(p) * panel_bytes(p);
-    pack_column(p, source + column * p->column_stride, panel + column % width(p) * INT8_DOT);
+    pack_column(p, source + column * p->column_stride, column % width(p), panel);
   }
 }
 

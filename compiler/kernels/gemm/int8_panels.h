@@ -2,7 +2,7 @@
 /*
  * Packed matrices of s8 for dot products (templates/gemm_int8.c): panels of `vectors` * lanes columns,
  * [group][vectors][lanes][DOT]. Group 0 is the sum of each column in i32; the others have DOT depths each, zero past
- * the last.
+ * the last. In tiles each two groups of 2 * DOT depths are one, [vectors][lanes][2 * DOT].
  */
 #ifndef RNNCC_INT8_PANELS_H
 #define RNNCC_INT8_PANELS_H
@@ -14,6 +14,7 @@ enum { INT8_DOT = 4 }; /* DOT of templates/simd/int8.h */
 
 typedef struct Int8Panels {
   int lanes, vectors;
+  bool tiles;
   int64_t columns, depth, column_stride, depth_stride; /* strides of the source, in elements */
 } Int8Panels;
 

@@ -14,6 +14,7 @@
 #include "machine/targets.h"
 #include "program/build.h"
 #include "shapes/shape.h"
+#include "support/numbers.h"
 
 typedef struct Int8Schedule {
   Schedule base;
@@ -60,15 +61,19 @@ static bool takes_epilogue(const Node *host, const Node *step) {
 
 /* Besides the sums a block needs registers for the panel's weights and the broadcast input; without an instruction for
  * dot products each as two vectors of 16 bits, or products of pairs and a vector of ones; and one for what is between.
- * Of tiles, which are of two rows, also for inputs of each two, and for weights in their order. */
-static int most_rows(const Target *target, int vectors, bool pairs, bool row_sums) {
+ * Of tiles, which are of two rows, also for what inputs are made of. */
+static int most_rows(const Target *target, const Int8Schedule *s) {
   enum { MAX_ROWS = 8 };
-  bool dot = target->has_dot && !target->has_tiles;
-  int other = dot ? vectors + 1 : pairs ? vectors + 3 : 2 * vectors + 3;
+  int vectors = s->panels.vectors;
+  bool dot = target->has_dot && !s->panels.tiles, row_sums = s->weights.zero != 0;
+  int other = dot ? vectors + 1 : s->pairs ? vectors + 3 : 2 * vectors + 3;
   int rows = (target->vector_registers - other) / (vectors + row_sums);
-  if (target->has_tiles && rows > 1) rows = rows / 2 * 2;
-  return rows < 1 ? 1 : rows > MAX_ROWS ? MAX_ROWS : rows;
+  if (s->panels.tiles) rows = rows / 2 * 2;
+  return (int)clamp_int(1 + s->panels.tiles, rows, MAX_ROWS);
 }
+
+/* Is it made in tiles? One row alone would fill half of each: dot products do the same in as many instructions. */
+static bool in_tiles(const Target *target, const Product *p) { return target->has_tiles && dim_optimum(p->m) > 1; }
 
 static Product product_of_node(Graph *graph, const Node *node) {
   const ProductInputs *at = product_inputs(node);
@@ -107,7 +112,7 @@ static int row_group(const Target *target, const Int8Panels *panels) {
 }
 
 static const char *schedule_text(const Graph *graph, const Int8Schedule *s) {
-  const char *form = graph->config->target->has_dot ? "dot" : s->pairs ? "pairs" : "wide";
+  const char *form = s->panels.tiles ? "tiles" : graph->config->target->has_dot ? "dot" : s->pairs ? "pairs" : "wide";
   return arena_format(graph->arena, "int8_n%lldk%lld_v%dr%d%s", (long long)s->panels.columns,
                       (long long)s->panels.depth, s->panels.vectors, s->rows.most, form);
 }
@@ -118,13 +123,14 @@ static void schedule(Graph *graph, Node *node) {
   s->product = product_of_node(graph, node);
   s->weights = weights_of(graph, node);
   s->panels = (Int8Panels){.lanes = target->lanes,
+                           .tiles = in_tiles(target, &s->product),
                            .vectors = gemm_panel_vectors(target, dim_optimum(s->product.n)),
                            .columns = dim_upper(s->product.n),
                            .depth = dim_value(s->product.k),
                            .column_stride = dim_upper(s->product.b_column),
                            .depth_stride = dim_upper(s->product.b_depth)};
   s->pairs = !target->has_dot && all_pairs_fit(s);
-  s->rows = block_rows(most_rows(target, s->panels.vectors, s->pairs, s->weights.zero != 0), s->product.m, 1);
+  s->rows = block_rows(most_rows(target, s), s->product.m, 1);
   s->group = row_group(target, &s->panels);
   s->base.text = schedule_text(graph, s);
   node->schedule = &s->base;
@@ -153,6 +159,7 @@ static void lower_packing_of_b(Program *program, const Node *node, const Int8Sch
   KernelSpec *spec = kernel_spec(program, "pack_int8");
   kernel_type(spec, "B", b->dtype);
   kernel_knob(spec, "VECTORS", s->panels.vectors);
+  kernel_knob(spec, "TILES", s->panels.tiles);
   Call *call = kernel_call(program, node, spec);
   operand_value(call, "source", b, READ);
   operand_value(call, "target", node->scratch, WRITE);
@@ -221,7 +228,7 @@ static KernelSpec *spec_of(Program *program, const Node *node, const Int8Schedul
   kernel_knob(spec, "MIN_ROWS", s->rows.least);
   kernel_knob(spec, "GROUP", s->group);
   kernel_knob(spec, "FORM", s->pairs);
-  kernel_knob(spec, "TILES", program->graph->config->target->has_tiles);
+  kernel_knob(spec, "TILES", s->panels.tiles);
   kernel_knob(spec, "A_ZERO", !is_zero(input_at(node, at->a_zero)));
   kernel_knob(spec, "B_ZERO", s->weights.zero != 0);
   kernel_knob(spec, "TAIL", s->panels.depth % INT8_DOT);
