@@ -13,13 +13,13 @@ import onnxruntime
 from conftest import build_directory
 from support.clang import WITHOUT_PASSES, cached_clang
 from support.forks import run_rnncc
-from support.machine import cpu_flags
+from support.machine import peers_saturate
 from support.module import Module
 from support.reference import Reference
 
 THREADS = (1, 2, 3, 8)
 CONTROL = {"If", "Loop", "Scan"}  # for which the reference has no kernels
-# Products of bytes. ONNX Runtime's of u8 by i8 saturate 16 bits on a CPU without VNNI.
+# Products of bytes, which may saturate in ONNX Runtime.
 PRODUCTS = {"MatMulInteger", "ConvInteger", "QLinearMatMul", "QLinearConv", "QGemm", "MatMulIntegerToFloat", "DynamicQuantizeMatMul",
             "DynamicQuantizeLSTM"}
 # ONNX Runtime has no kernel for the operator, its type or its opset.
@@ -100,10 +100,6 @@ def peer_of(model):
     session = onnxruntime.InferenceSession(model.onnx().SerializeToString(), options, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
     return lambda feeds: dict(zip(names, session.run(names, feeds)))
-
-
-def peers_saturate():
-    return not cpu_flags() & {"avx512_vnni", "avx_vnni", "asimddp"}
 
 
 def of_same_type(array, dtype):

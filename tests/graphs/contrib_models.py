@@ -33,6 +33,12 @@ def bytes_of(rng, dtype, *shape):
     return rng.integers(limits.min, limits.max + 1, shape).astype(dtype)
 
 
+def weights_of(rng, *shape):
+    """Signed bytes of 7 bits: else sums of two products with unsigned ones would saturate in ONNX Runtime, on a CPU without
+    VNNI."""
+    return bytes_of(rng, I8, *shape) // 2
+
+
 # Products and convolutions
 
 def conv(rng, bias=False, added=False):
@@ -290,7 +296,7 @@ for dtype in (U8, I8):
 def conv_of_bytes(rng, last, spatial=(6, 7), b=True):
     x = bytes_of(rng, U8, 2, *spatial, 4) if last else bytes_of(rng, U8, 2, 4, *spatial)
     zeros = [zero(rng, U8), numpy.zeros((), I8), zero(rng, U8)]
-    return [x, scale(-4), zeros[0], bytes_of(rng, I8, 6, 2, *[3] * len(spatial)), scale(-5), zeros[1], scale(1), zeros[2],
+    return [x, scale(-4), zeros[0], weights_of(rng, 6, 2, *[3] * len(spatial)), scale(-5), zeros[1], scale(1), zeros[2],
             rng.integers(-5000, 5000, 6).astype(numpy.int32) if b else None]
 
 
@@ -306,7 +312,7 @@ add("QLinearAveragePool, channels last", "QLinearAveragePool",
 def quantised_attention(rng, columns=False, zeros=True, mask=None, past=False, dtype=U8):
     b_scale = (2.0 ** rng.integers(-9, -6, 24)).astype(numpy.float32) if columns else scale(-8)
     mask = None if mask is None else numpy.array(mask, numpy.int32)
-    inputs = [bytes_of(rng, dtype, 2, 3, 5), bytes_of(rng, I8, 5, 24), uniform(rng, 24), scale(-6), b_scale, mask,
+    inputs = [bytes_of(rng, dtype, 2, 3, 5), weights_of(rng, 5, 24), uniform(rng, 24), scale(-6), b_scale, mask,
               zero(rng, dtype, zeros), (numpy.zeros(24, I8) if columns else zero(rng, I8)) if zeros else None]
     return inputs + ([uniform(rng, 2, 2, 2, 4, 4)] if past else [])
 
@@ -332,7 +338,7 @@ add("QLinearConcat int8", "QLinearConcat", functools.partial(concat, dtype=I8), 
 
 def qgemm(rng, turn_a=0, turn_b=0, c=True, quantised=True, columns=False):
     M, K, N = 3, 300, 5
-    a, b = bytes_of(rng, U8, *((K, M) if turn_a else (M, K))), bytes_of(rng, I8, *((N, K) if turn_b else (K, N)))
+    a, b = bytes_of(rng, U8, *((K, M) if turn_a else (M, K))), weights_of(rng, *((N, K) if turn_b else (K, N)))
     b_scale = (2.0 ** rng.integers(-6, -3, N)).astype(numpy.float32) if columns else scale(-5)
     b_zero = numpy.zeros(N, I8) if columns else zero(rng, I8)
     inputs = [a, scale(-4), zero(rng, U8), b, b_scale, b_zero]
@@ -347,7 +353,7 @@ add("QGemm without C", "QGemm", functools.partial(qgemm, c=False))
 
 
 def to_float(rng, zeros=(1, 1), bias=True):
-    inputs = [bytes_of(rng, U8, 2, 3, 40), bytes_of(rng, I8, 40, 5), scale(-4), scale(-5),
+    inputs = [bytes_of(rng, U8, 2, 3, 40), weights_of(rng, 40, 5), scale(-4), scale(-5),
               zero(rng, U8, zeros[0]), zero(rng, I8, zeros[1]), uniform(rng, 5)]
     return inputs if bias else inputs[:6]
 
@@ -357,7 +363,7 @@ for zeros in ((1, 1), (0, 1), (1, 0), (0, 0)):
 add("MatMulIntegerToFloat without a bias", "MatMulIntegerToFloat", functools.partial(to_float, bias=False))
 for given in (0, 1):
     add(f"DynamicQuantizeMatMul {given}", "DynamicQuantizeMatMul", lambda rng, given=given: [
-        uniform(rng, 2, 3, 40), bytes_of(rng, I8, 40, 5), scale(-5), zero(rng, I8, given), uniform(rng, 5) if given else None])
+        uniform(rng, 2, 3, 40), weights_of(rng, 40, 5), scale(-5), zero(rng, I8, given), uniform(rng, 5) if given else None])
 
 
 def in_bits(rng, bits, K=40, N=5, block=16, zeros=None, bias=False, folded=True, flat=False):

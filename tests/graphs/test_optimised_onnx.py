@@ -10,6 +10,7 @@ from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantTy
 from graphs.optimised_networks import NETWORKS, feeds_of
 from support import amount
 from support.emitted import run_module
+from support.machine import peers_saturate
 from support.onnx_files import described, onnxruntime_run, write
 
 LEVELS = {"basic": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC,
@@ -43,13 +44,13 @@ def optimised(path, level, without=()):
 
 
 def dynamic(path, feeds, output):
-    quantize_dynamic(str(path), output, weight_type=QuantType.QInt8)
+    quantize_dynamic(str(path), output, weight_type=QuantType.QInt8, reduce_range=peers_saturate())
 
 
 def static(form, activations, columns=False):
     def quantise(path, feeds, output):
         quantize_static(str(path), output, OneBatch(feeds), quant_format=form, activation_type=activations, per_channel=columns,
-                        weight_type=QuantType.QInt8)
+                        weight_type=QuantType.QInt8, reduce_range=peers_saturate())
     return quantise
 
 

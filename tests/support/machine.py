@@ -64,6 +64,11 @@ def has_isa(isa):
 WIDEST = next((target for target, isa in OF_TARGET.items() if has_isa(isa)), None)
 
 
+def peers_saturate():
+    """Whether sums of two products of u8 and s8 saturate 16 bits in ONNX Runtime, as they do where no instruction adds four."""
+    return not cpu_flags() & {"avx512_vnni", "avx_vnni", "asimddp"}
+
+
 def need_isa(isa):
     if not has_isa(isa):
         pytest.skip(f"this CPU has no {ISAS[isa][0]}")
