@@ -39,16 +39,6 @@ SIMD_FUNCTION vint group_from(const B *source, int64_t at, int64_t n, int64_t k,
   return k - at >= DOT ? group_at(source + at * n, n, DOT, count) : group_at(source + at * n, n, (int)(k - at), count);
 }
 
-static void pack_vector(const B *source, int8_t *target, int64_t n, int64_t k, int count) {
-  vint sums = vint_zero(), ones = vint_set(0x01010101);
-  for (int64_t at = 0; at < k; at += DOT) {
-    vint word = group_from(source, at, n, k, count);
-    vint_store(target + (at + DOT) * VECTORS * LANES, word);
-    sums = vdot(sums, ones, word, DOT_ANY);
-  }
-  vint_store(target, sums);
-}
-
 /* One lane of each in turn. */
 SIMD_FUNCTION void store_two_groups(int8_t *target, vint first, vint next) {
   int32_t words[2][LANES], both[LANES][2];
@@ -59,11 +49,11 @@ SIMD_FUNCTION void store_two_groups(int8_t *target, vint first, vint next) {
   __builtin_memcpy(target, both, sizeof both);
 }
 
-/* pack_vector() of vector `index`, with TILES. */
-static void pack_vector_of_tiles(const B *source, int8_t *panel, int index, int64_t n, int64_t k, int count) {
+/* Vector `index` of a panel. */
+static void pack_vector(const B *source, int8_t *panel, int index, int64_t n, int64_t k, int count) {
   vint sums = vint_zero(), ones = vint_set(0x01010101);
   int64_t at = 0;
-  for (; k - at >= 2 * DOT; at += 2 * DOT) {
+  for (; TILES && k - at >= 2 * DOT; at += 2 * DOT) {
     vint word = group_from(source, at, n, k, count), next = group_from(source, at + DOT, n, k, count);
     store_two_groups(panel + ((at + DOT) * VECTORS + 2 * index * DOT) * LANES, word, next);
     sums = vdot(vdot(sums, ones, word, DOT_ANY), ones, next, DOT_ANY);
@@ -76,18 +66,13 @@ static void pack_vector_of_tiles(const B *source, int8_t *panel, int index, int6
   vint_store(panel + index * LANES * DOT, sums);
 }
 
-/* Without columns there is nothing to add up. */
-static void clear_vector(int8_t *target, int64_t groups) {
-  for (int64_t g = 0; g <= groups; g++) vint_store(target + g * VECTORS * LANES * DOT, vint_zero());
-}
-
-/* The panel of columns from `first` on. */
-static void pack_panel_of_tiles(const B *source, int8_t *panel, int64_t first, int64_t n, int64_t k) {
-  for (int v = 0; v < VECTORS && first + VECTORS * LANES > n; v++)
-    clear_vector(panel + v * LANES * DOT, ceil_div(k, DOT));
+/* The panel of columns from `first` on: zeros where there are none. */
+static void pack_panel(const B *source, int8_t *panel, int64_t first, int64_t n, int64_t k) {
+  int64_t vectors = (ceil_div(k, DOT) + 1) * VECTORS;
+  for (int64_t v = 0; first + VECTORS * LANES > n && v < vectors; v++) vint_store(panel + v * LANES * DOT, vint_zero());
   for (int v = 0; v < VECTORS; v++) {
     int64_t column = first + v * LANES;
-    if (column < n) pack_vector_of_tiles(source + column, panel, v, n, k, (int)min_i64(LANES, n - column));
+    if (column < n) pack_vector(source + column, panel, v, n, k, (int)min_i64(LANES, n - column));
   }
 }
 
@@ -96,18 +81,7 @@ static void pack_int8(const Team *team, const B *source, int8_t *target, int64_t
   int64_t panels = ceil_div(n, VECTORS * LANES), groups = ceil_div(k, DOT), item, end;
   team_share(team, batches * panels, &item, &end);
   for (; item < end; item++) {
-    const B *from = source + item / panels * n * k;
     int8_t *panel = target + item * (groups + 1) * VECTORS * LANES * DOT;
-    if (TILES) {
-      pack_panel_of_tiles(from, panel, item % panels * VECTORS * LANES, n, k);
-      continue;
-    }
-    for (int v = 0; v < VECTORS; v++) {
-      int64_t column = (item % panels * VECTORS + v) * LANES;
-      if (column < n)
-        pack_vector(from + column, panel + v * LANES * DOT, n, k, (int)min_i64(LANES, n - column));
-      else
-        clear_vector(panel + v * LANES * DOT, groups);
-    }
+    pack_panel(source + item / panels * n * k, panel, item % panels * VECTORS * LANES, n, k);
   }
 }

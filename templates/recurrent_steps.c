@@ -302,14 +302,14 @@ SIMD_FUNCTION void block_of_rows(const Layer *l, int64_t step, int64_t panel, in
   if (MIN_ROWS <= 8 && 8 <= ROWS && rows == 8) eight_rows(l, step, panel, first, slice, candidate);
 }
 
-/* Those of GRU and RNN are fewer, or not all needed at first, and weights that exceed a core's cache take most of the
+/* Those of GRU and RNN are fewer, or not all needed at first; and where the depth is blocked, weights take most of the
  * time: there it takes as long as it gains. */
 enum { FETCHES_GATES = CELL == CELL_LSTM && ROWS > 1 && DEPTH_BLOCK == 0 && !INPUT };
 
-/* Fetches the gates of the block after `j`: each sample's lie far from the one's before, where no CPU expects them.
- * After the last block comes the first one of panel `next`, in the next step if that is the same. Its samples are taken
- * to be at the time of its first, which those of a reverse direction with lengths may not be: then nothing is gained.
- */
+/* Fetches the gates of the block after `j`: a panel's are a whole row apart from sample to sample, which the CPU's own
+ * prefetchers do not follow. After the last block comes the first one of panel `next`, in the next step if that is the
+ * same. Not always true, and then of no use: a block's samples are taken to be at the time of its first, which those of
+ * a reverse direction with lengths need not be, and the panel that two workers share comes at another place. */
 SIMD_FUNCTION void fetch_gates(const Layer *l, int64_t step, int64_t panel, int64_t next, int64_t j) {
   bool last = j + 1 == l->block_end;
   if (last && next == panel && ++step == l->first + l->count) return;
@@ -336,7 +336,7 @@ SIMD_FUNCTION void sweep_part(const Layer *l, int64_t step, int64_t panel, int p
     slice.to = DEPTH_BLOCK > 0 ? min_i64(to, slice.from + DEPTH_BLOCK) : to;
     const float *ahead = slice.to == to ? weights + after * part_floats : slice.weights + weights_of(slice.to, vectors);
     for (int64_t j = l->block_begin; j < l->block_end; j++) {
-      if (FETCHES_GATES && part == 0 && slice.from == 0) fetch_gates(l, step, panel, next, j);
+      if (FETCHES_GATES && part == 0 && from == 0) fetch_gates(l, step, panel, next, j);
       slice.ahead = ahead + (j & 1) * (slice.to - slice.from) * panel_ahead_floats(vectors);
       block_of_rows(l, step, panel, block_at(l, j), block_at(l, j + 1) - block_at(l, j), &slice, candidate);
     }

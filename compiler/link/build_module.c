@@ -71,8 +71,9 @@ static const char *musl_headers(Arena *arena, const Build *build) {
   return folder;
 }
 
-/* By this name, of a vendor who wanted that, clang's immintrin.h includes what the target's features need alone, and
- * not what functions with more features of their own might: of a small unit that is most of what clang reads. */
+/* clang's immintrin.h then leaves out the intrinsics of features that the target lacks, which are most of what clang
+ * reads of a small unit. The macro is that of a vendor who asked for it; a clang that does not know it reads them all.
+ */
 static const char few_intrinsics[] = "-D__SCE__";
 
 const char *const *clang_flags(Arena *arena, const Build *build) {

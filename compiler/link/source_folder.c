@@ -76,8 +76,8 @@ void source_folder_check(const SourceFolder *folder) {
     if (lstat(file->path, &status) != 0) continue;
     if (!(file->begins ? begins_so(folder, file) : filled))
       fatal_at(LOCATION_FILE(file->path), EXIT_INVALID,
-               "--emit=c would replace this file, which is not as rnncc writes it; remove it, or the folder where an "
-               "older rnncc filled that, or name another folder");
+               "--emit=c would replace this file, which is not as rnncc writes it; remove it, or name another folder "
+               "(what an older rnncc wrote: remove the whole folder)");
   }
 }
 

@@ -169,11 +169,11 @@ class Checker:
             if case.graph.grafted or LACKING.search(str(refused)) and not case.graph.peer:
                 return results
             return Finding(case, f"ONNX Runtime refuses it: {str(refused).strip().splitlines()[-1][:300]}", against="peer", detail=str(refused))
+        if case.graph.used & PRODUCTS and peers_saturate():
+            return results
         self.counts["by the peer"] += 1
         if not results:
             return peer
-        if case.graph.used & PRODUCTS and peers_saturate():
-            return results
         for run, (own, other) in enumerate(zip(results, peer)):
             other = {name: of_same_type(array, own[name].dtype) for name, array in other.items()}
             if "Attention" in case.graph.used:

@@ -98,7 +98,7 @@ def test_tiles_of_two_rows_have_the_bits_of_dot_products(configuration, group, t
     tiles, dots = [compile(model, f"--target={name}", f"--rnn={how}", optimised=False)
                    for name in (target, "aarch64-linux-gnu+dotprod")]
     for B in [fixed] if fixed else range(1, 6):
-        got, due = [configuration.own(emulated_outputs(path, group, 7, B, aarch64_rnnrun, tmp_path)) for path in (tiles, dots)]
+        got, due = [configuration.own(emulated_outputs(path, group, 7, B, aarch64_rnnrun, tmp_path, threads=3)) for path in (tiles, dots)]
         for name in due:
             assert np.array_equal(got[name].view(np.uint32), due[name].view(np.uint32)), f"B={B} {name}"
 

@@ -179,16 +179,17 @@ def test_products_equal_numpy(target, compile, tmp_path, request):
 
 
 def test_tiles_are_chosen_where_there_are_two_rows(rnncc, tmp_path):
+    """Blocks of them begin with even rows: of 10 rows 6 and 4, not two of 5, which take a tile more."""
     found = []
-    for rows in 1, 2:
+    for rows in 1, 2, 6, 10:
         net, folder = Network(), tmp_path / str(rows)
         folder.mkdir()
         net.node("MatMulInteger", [net.feed(numpy.zeros((rows, 9), numpy.uint8)), net.constant(numpy.ones((9, 7), numpy.int8))],
                  numpy.zeros((rows, 7), numpy.int32))
         done = rnncc(write(folder, net.model()), "--target=aarch64-linux-gnu+dotprod+i8mm", "--emit=c", "-o", folder / "c")
         assert done.returncode == 0, done.stderr
-        found += re.findall(r"gemm_int8 .*TILES=(\d)", (folder / "c" / "network.c").read_text())
-    assert found == ["0", "1"]
+        found += re.findall(r"gemm_int8 .* ROWS=(\d) MIN_ROWS=(\d) .*TILES=(\d)", (folder / "c" / "network.c").read_text())
+    assert found == [("1", "1", "0"), ("2", "2", "1"), ("6", "6", "1"), ("6", "4", "1")]
 
 
 def test_they_run_by_kernels_of_bytes(rnncc, tmp_path):

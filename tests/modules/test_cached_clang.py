@@ -34,7 +34,7 @@ def objects_of(unit, clang, cache, level="-O0"):
     made = []
     for name in ("network", "runtime"):
         flags = makefile["KERNEL_FLAGS" if name == "network" else "RUNTIME_FLAGS"].replace("-O3", level).split()
-        subprocess.run([clang, *flags, makefile["CLANG_FLAGS"], "-I.", "-c", f"{name}.c", "-o", f"{name}.o"], cwd=unit, check=True,
+        subprocess.run([clang, *flags, *makefile["CLANG_FLAGS"].split(), "-I.", "-c", f"{name}.c", "-o", f"{name}.o"], cwd=unit, check=True,
                        env=os.environ | cached_clang(cache))
         made.append((unit / f"{name}.o").read_bytes())
     return made

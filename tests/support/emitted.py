@@ -37,8 +37,8 @@ def assert_same(got, expected):
         numpy.testing.assert_array_equal(got[name], array, err_msg=name)
 
 
-def run_by(rnnrun, module, feeds, outputs, folder):
-    """The same by rnnrun, of another architecture or libc, on two threads. outputs: names; of ml_dtypes, whose types are
+def run_by(rnnrun, module, feeds, outputs, folder, threads=2):
+    """The same by rnnrun, of another architecture or libc. outputs: names; of ml_dtypes, whose types are
     raw bytes in files, name -> an array of the type."""
     words = []
     for k, (name, array) in enumerate(feeds.items()):
@@ -46,7 +46,7 @@ def run_by(rnnrun, module, feeds, outputs, folder):
         words += ["--input", f"{name}=@{folder}/in{k}.npy"]
     for k, name in enumerate(outputs):
         words += ["--output", f"{name}=@{folder}/out{k}.npy"]
-    done = rnnrun("run", module, "--threads", 2, *words)
+    done = rnnrun("run", module, "--threads", threads, *words)
     assert done.returncode == 0, done.stderr
     loaded = {name: numpy.load(folder / f"out{k}.npy") for k, name in enumerate(outputs)}
     return {name: array.view(outputs[name].dtype) if array.dtype.kind == "V" else array

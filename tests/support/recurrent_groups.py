@@ -74,12 +74,13 @@ def group_outputs(path, group, T, B, threads):
     return OUTPUTS_OF_RUNS[key]
 
 
-def emulated_outputs(path, group, T, B, rnnrun, folder):
+def emulated_outputs(path, group, T, B, rnnrun, folder, threads=2):
     """The same, by a rnnrun of another architecture."""
     key = path, T, B
     if key not in OUTPUTS_OF_RUNS:
         feeds = group_feeds(group, T, B)
-        OUTPUTS_OF_RUNS[key] = run_by(rnnrun, path, feeds, [c.prefix + name for c in group for name in c.outputs], folder)
+        outputs = [c.prefix + name for c in group for name in c.outputs]
+        OUTPUTS_OF_RUNS[key] = run_by(rnnrun, path, feeds, outputs, folder, threads)
     return OUTPUTS_OF_RUNS[key]
 
 

@@ -174,8 +174,8 @@ times below which a tenth of the runs stays.
 Same weights, same image, f32. The networks are those of `models/generate`; ncnn reads the ONNX file converted by pnnx.
 All take turns in one process. A turn is an uncounted run, then a counted one (several if they are short). After a peer's
 turn there is a pause, because its threads keep spinning; before each turn all CPUs are kept busy until they are as fast
-together as they can be, which those of a virtual machine that have slept are not at first. rnncc, ONNX Runtime and OpenVINO are called in C, ncnn from
-Python.
+together as they can be, which those of a virtual machine that have slept are not at first. rnncc, ONNX Runtime and
+OpenVINO are called in C, ncnn from Python.
 
 ## How far from the limit
 

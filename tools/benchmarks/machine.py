@@ -102,14 +102,18 @@ class Cpus:
     speed, until the host moves one: for a tenth of a second, in which whoever comes first after a pause is measured."""
 
     def __init__(self):
-        self.count, self.isa, self.most = len(os.sched_getaffinity(0)), best_isa().encode(), 0
+        """By narrow vectors where there are loops of them: after wide ones some CPUs are slower for a while."""
+        self.count, self.most = len(os.sched_getaffinity(0)), 0
+        self.isa = ("plain" if has_isa("plain") else best_isa()).encode()
 
     def wake(self):
-        """Keeps them busy until they are as fast together as they were seen to be."""
+        """Keeps them busy until they are as fast together as they were seen to be. What they do not reach again is forgotten."""
         end, now = time.monotonic() + WAKING, 0
         while time.monotonic() < end and (not now or now < AWAKE * self.most):
             now = speeds().speed_multiply_add(self.isa, self.count)
             self.most = max(self.most, now)
+        if now < AWAKE * self.most:
+            self.most = now
 
 
 @functools.cache

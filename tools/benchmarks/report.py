@@ -251,7 +251,8 @@ T=1 the caller passes the state and gets the new one. GRU is the variant with `l
 one process, each with every thread count except those that the first one or two rounds show to be a fifth slower than
 its best. A turn is some uncounted runs, then some counted ones. After a peer's turn there is a pause, because its
 threads keep spinning. Before a turn all CPUs are kept busy until they are as fast together as they can be: those of a
-virtual machine that have slept may share a core at first. rnncc, ONNX Runtime and OpenVINO are called in a loop in C, PyTorch from Python.
+virtual machine that have slept may share a core at first. rnncc, ONNX Runtime and OpenVINO are called in a loop in C,
+PyTorch from Python.
 
 ## How far from the limit
 

@@ -34,6 +34,12 @@ BlockRows block_rows(int most, const Dim *m, int ways) {
   return (BlockRows){.least = (int)(upper / blocks), .most = (int)ceil_div(upper, blocks)};
 }
 
+BlockRows block_rows_in_tiles(Graph *graph, int most, const Dim *m, int ways) {
+  BlockRows pairs = block_rows(most / 2, dim_ceil_div(graph->dims, m, dim_const(graph->dims, 2)), ways);
+  bool even = dim_is_const(m) && dim_value(m) % 2 == 0;
+  return (BlockRows){.least = 2 * pairs.least - !even, .most = 2 * pairs.most};
+}
+
 /* One row reads each panel once. From memory one panel at a time is fastest, with all sums in it; several at once are
  * faster for panels that caches keep from run to run, and for short ones. */
 static bool comes_from_memory(const Graph *graph, int64_t n, int64_t k) {

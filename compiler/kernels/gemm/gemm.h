@@ -16,6 +16,8 @@ typedef struct BlockRows {
   int least, most;
 } BlockRows;
 BlockRows block_rows(int most, const Dim *m, int ways);
+/* The same of tiles, each of two rows, so that all blocks begin with even ones. `most` is even. */
+BlockRows block_rows_in_tiles(Graph *graph, int most, const Dim *m, int ways);
 
 typedef struct GemmKnobs {
   BlockRows rows;

@@ -66,7 +66,7 @@ static int most_rows(const Target *target, const Int8Schedule *s) {
   enum { MAX_ROWS = 8 };
   int vectors = s->panels.vectors;
   bool dot = target->has_dot && !s->panels.tiles, row_sums = s->weights.zero != 0;
-  int other = dot ? vectors + 1 : s->pairs ? vectors + 3 : 2 * vectors + 3;
+  int other = dot ? vectors + 1 : s->pairs && !s->panels.tiles ? vectors + 3 : 2 * vectors + 3;
   int rows = (target->vector_registers - other) / (vectors + row_sums);
   if (s->panels.tiles) rows = rows / 2 * 2;
   return (int)clamp_int(1 + s->panels.tiles, rows, MAX_ROWS);
@@ -130,7 +130,8 @@ static void schedule(Graph *graph, Node *node) {
                            .column_stride = dim_upper(s->product.b_column),
                            .depth_stride = dim_upper(s->product.b_depth)};
   s->pairs = !target->has_dot && all_pairs_fit(s);
-  s->rows = block_rows(most_rows(target, s), s->product.m, 1);
+  int most = most_rows(target, s);
+  s->rows = s->panels.tiles ? block_rows_in_tiles(graph, most, s->product.m, 1) : block_rows(most, s->product.m, 1);
   s->group = row_group(target, &s->panels);
   s->base.text = schedule_text(graph, s);
   node->schedule = &s->base;

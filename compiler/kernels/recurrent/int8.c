@@ -172,12 +172,8 @@ int int8_tile_rows(const Target *target, int vectors) {
   return 2 * (int)clamp_int(1, (target->vector_registers - WEIGHTS) / (2 * vectors + 1), MAX_PAIRS);
 }
 
-/* As block_rows(), of blocks that begin with even rows. */
 static BlockRows rows_in_tiles(Graph *graph, int vectors, const Dim *m, int ways) {
-  const Dim *pairs = dim_ceil_div(graph->dims, m, dim_const(graph->dims, 2));
-  BlockRows rows = block_rows(int8_tile_rows(graph->config->target, vectors) / 2, pairs, ways);
-  bool even = dim_is_const(m) && dim_value(m) % 2 == 0;
-  return (BlockRows){.least = 2 * rows.least - !even, .most = 2 * rows.most};
+  return block_rows_in_tiles(graph, int8_tile_rows(graph->config->target, vectors), m, ways);
 }
 
 void int8_plan_products(Graph *graph, const Node *node, Layer *l) {
