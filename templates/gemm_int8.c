@@ -292,16 +292,11 @@ static void single_row(const Gemm *g, int64_t begin, int64_t end) {
   for (; panel < end; panel++) row_group(g, panel, 1);
 }
 
-/* The first row of block i of `blocks`; of TILES an even one, so that a row is left alone at the end only. */
-static inline int64_t block_at(const Gemm *g, int64_t i, int64_t blocks) {
-  return TILES ? min_i64(g->m, i * ceil_div(g->m, 2) / blocks * 2) : i * g->m / blocks;
-}
-
 /* Blocks begin .. end, of `blocks` that M is cut into, of one panel. */
 static void panel_rows(const Gemm *g, int64_t panel, int64_t begin, int64_t end, int64_t blocks) {
   for (int64_t i = begin; i < end; i++) {
-    int64_t first = block_at(g, i, blocks);
-    block_of_rows(g, panel, first, block_at(g, i + 1, blocks) - first);
+    int64_t first = block_begin(g->m, i, blocks, TILES);
+    block_of_rows(g, panel, first, block_begin(g->m, i + 1, blocks, TILES) - first);
   }
 }
 

@@ -19,6 +19,13 @@
 #include "simd/simd.h"
 
 enum { PANEL_ROWS = 8, PANEL_VECTORS = 16 };
+
+/* The first row of block `index` of `blocks` that n rows are cut into, and n for the end. by_two: an even one, so that
+ * where rows are multiplied by two at most the last is alone. */
+static inline int64_t block_begin(int64_t n, int64_t index, int64_t blocks, bool by_two) {
+  return by_two ? min_i64(n, index * ceil_div(n, 2) / blocks * 2) : index * n / blocks;
+}
+
 typedef vec PanelRow[PANEL_VECTORS];
 
 /* Steps of the depth in a turn of a loop. Where a result takes the place of an operand, sums would change registers

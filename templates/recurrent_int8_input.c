@@ -66,12 +66,6 @@ SIMD_FUNCTION void block(const Product *p, int64_t panel, int64_t first, int row
   }
 }
 
-/* The first row of block `index` of so many; of IN_TILES an even one. */
-static inline int64_t block_at(int64_t rows, int64_t index, int64_t blocks) {
-  if (FORM == IN_TILES) return min_i64(rows, index * ceil_div(rows, 2) / blocks * 2);
-  return index * rows / blocks;
-}
-
 static void block_of_rows(const Product *p, int64_t panel, int64_t first, int64_t rows) {
   if (MIN_ROWS <= 1 && 1 <= ROWS && rows == 1) block(p, panel, first, 1);
   if (MIN_ROWS <= 2 && 2 <= ROWS && rows == 2) block(p, panel, first, 2);
@@ -114,7 +108,7 @@ static void recurrent_int8_input(Team *team, const float *x, const int8_t *weigh
   int64_t blocks = ceil_div(rows, ROWS);
   team_share(team, p.panels * blocks, &begin, &end);
   for (int64_t i = begin; i < end; i++) {
-    int64_t j = i % blocks, first = block_at(rows, j, blocks);
-    block_of_rows(&p, i / blocks, first, block_at(rows, j + 1, blocks) - first);
+    int64_t j = i % blocks, first = block_begin(rows, j, blocks, FORM == IN_TILES);
+    block_of_rows(&p, i / blocks, first, block_begin(rows, j + 1, blocks, FORM == IN_TILES) - first);
   }
 }

@@ -109,8 +109,7 @@ static inline int64_t depth_of(const Layer *l, int64_t step) { return step == 0 
 
 /* The first sample of a block; for `blocks`, the number of samples. BY_TWO: an even one, but for the last. */
 static inline int64_t block_at(const Layer *l, int64_t index) {
-  if (BY_TWO) return min_i64(l->batch, index * ceil_div(l->batch, 2) / l->blocks * 2);
-  return index * l->batch / l->blocks;
+  return block_begin(l->batch, index, l->blocks, BY_TWO);
 }
 
 /* ---- cells: `sums` holds one sample's products, vector u of gate g at g * UNIT_VECTORS + u ---- */

@@ -38,8 +38,8 @@ def assert_same(got, expected):
 
 
 def run_by(rnnrun, module, feeds, outputs, folder, threads=2):
-    """The same by rnnrun, of another architecture or libc. outputs: names; of ml_dtypes, whose types are
-    raw bytes in files, name -> an array of the type."""
+    """The same by rnnrun, of another architecture or libc. outputs: names; of ml_dtypes, whose types are raw bytes in files,
+    name -> an array of the type."""
     words = []
     for k, (name, array) in enumerate(feeds.items()):
         numpy.save(folder / f"in{k}.npy", array)
