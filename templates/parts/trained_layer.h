@@ -15,6 +15,10 @@ enum { CELL = CELL_LSTM };
 /* Vectors of units in a panel.
  * legal: 1 2 3 4 */
 enum { UNIT_VECTORS = 1 };
+/* A panel of weights comes in so many parts, [depth][PART_VECTORS][LANES] each, and a part is multiplied by all rows
+ * before the next: with few registers a part has more rows, so its loads feed more multiply-adds.
+ * legal: 1 2 */
+enum { PANEL_PARTS = 1 };
 /* Maximum rows of a block of a panel's product.
  * legal: 1..8 */
 enum { ROWS = 6 };

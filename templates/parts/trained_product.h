@@ -3,8 +3,9 @@
  * A part of the templates of recurrent layers that are trained, after trained_layer.h: the product of a step's rows
  * with one panel of weights, which stays in the worker's cache from step to step where it fits. Sums of a panel wait in
  * `tile`, [sample][vectors][LANES], between blocks of the depth. The template says before it how many vectors a product
- * has: PRODUCT_VECTORS, or of its second one SECOND_VECTORS.
+ * has: PRODUCT_VECTORS, or of its second one SECOND_VECTORS, which is never in parts.
  */
+enum { PART_VECTORS = PRODUCT_VECTORS / PANEL_PARTS };
 
 typedef struct Block {
   const float *a, *weights, *ahead;
@@ -13,18 +14,21 @@ typedef struct Block {
   bool begins, second;
 } Block;
 
-SIMD_FUNCTION void multiply_block(const Block *b, int rows, int vectors) {
+SIMD_FUNCTION void multiply_block(const Block *b, int rows, int vectors, int tile_vectors) {
   PanelRow sums[PANEL_ROWS];
-  panel_load_sums(sums, b->begins ? NULL : b->tile, rows, vectors);
+#pragma clang loop unroll(full)
+  for (int m = 0; m < rows; m++)
+    panel_load_sums(&sums[m], b->begins ? NULL : b->tile + m * tile_vectors * LANES, 1, vectors);
   panel_multiply_ahead(sums, rows, vectors, b->a, b->a_row, b->weights, b->depth, b->ahead);
-  panel_store_sums(b->tile, sums, rows, vectors);
+#pragma clang loop unroll(full)
+  for (int m = 0; m < rows; m++) panel_store_sums(b->tile + m * tile_vectors * LANES, &sums[m], 1, vectors);
 }
 
 SIMD_FUNCTION void either_block(const Block *b, int rows) {
   if (SECOND_VECTORS > 0 && b->second)
-    multiply_block(b, rows, SECOND_VECTORS);
+    multiply_block(b, rows, SECOND_VECTORS, SECOND_VECTORS);
   else
-    multiply_block(b, rows, PRODUCT_VECTORS);
+    multiply_block(b, rows, PART_VECTORS, PRODUCT_VECTORS);
 }
 
 /* Functions of their own: compilers take minutes for all heights in one. */
@@ -48,10 +52,11 @@ static void block_of_rows(const Block *b, int64_t rows) {
   if (MIN_ROWS <= 8 && 8 <= ROWS && rows == 8) eight_rows(b);
 }
 
-/* tile = A times the panel, of `rows` rows. next: what is multiplied after it. */
-static void multiply_panel(const float *weights, const float *next, int64_t depth, const float *a, int64_t a_row,
-                           float *tile, int64_t rows, bool second) {
-  int64_t vectors = second ? SECOND_VECTORS : PRODUCT_VECTORS, blocks = ceil_div(rows, ROWS), k = 0;
+/* A part of multiply_panel(), to the tile's vectors from `tile` on. */
+static void multiply_part(const float *weights, const float *next, int64_t depth, const float *a, int64_t a_row,
+                          float *tile, int64_t rows, bool second) {
+  int64_t vectors = second ? SECOND_VECTORS : PART_VECTORS, blocks = ceil_div(rows, ROWS), k = 0;
+  int64_t tile_row = (second ? SECOND_VECTORS : PRODUCT_VECTORS) * LANES;
   do { /* once even where the depth is 0 */
     Block b = {.weights = weights + k * vectors * LANES, .a_row = a_row, .begins = k == 0, .second = second};
     b.depth = min_i64(DEPTH_BLOCK, depth - k);
@@ -59,10 +64,22 @@ static void multiply_panel(const float *weights, const float *next, int64_t dept
     for (int64_t j = 0; j < blocks; j++) {
       int64_t first = j * rows / blocks;
       b.a = a + first * a_row + k;
-      b.tile = tile + first * vectors * LANES;
+      b.tile = tile + first * tile_row;
       b.ahead = ahead + (j & 1) * b.depth * panel_ahead_floats((int)vectors);
       block_of_rows(&b, (j + 1) * rows / blocks - first);
     }
     k += b.depth;
   } while (k < depth);
+}
+
+/* tile = A times the panel, of `rows` rows. next: what is multiplied after it. */
+static void multiply_panel(const float *weights, const float *next, int64_t depth, const float *a, int64_t a_row,
+                           float *tile, int64_t rows, bool second) {
+  const int parts = second ? 1 : PANEL_PARTS;
+  const int64_t floats = depth * PART_VECTORS * LANES;
+  for (int part = 0; part < parts; part++) {
+    const float *own = weights + part * floats;
+    multiply_part(own, part + 1 < parts ? own + floats : next, depth, a, a_row, tile + part * PART_VECTORS * LANES,
+                  rows, second);
+  }
 }

@@ -252,3 +252,16 @@ def test_rows_of_many_chunks_with_gradients_over_what_was_saved(configuration, c
         assert np.array_equal(got[name], expected[name]), name
     check_gradients(configuration, feeds, configuration.from_layout(configuration.own(got)))
     assert not is_over_apart and is_over == (configuration.op != "RNN" or bool(configuration.layout))
+
+
+@pytest.mark.parametrize("target", ("x86-64-v3", "x86-64"))
+def test_panels_in_parts_agree_with_central_differences(target, compile, rnncc, tmp_path):
+    """Sixteen registers hold few rows of an LSTM's panel, which is then in two parts: of more samples than those rows, and
+    with more units than a block of the depth."""
+    configuration, T, B = Trained(op="LSTM", I=7, H=522, h0=True, c0=True, lengths=True), 3, 7
+    feeds = configuration.all_feeds(T, B)
+    path = model_of_training([configuration], T, B).write(tmp_path)
+    assert "LSTMTraining lstm_i7h522_r4" in " ".join(rnncc("inspect", path, f"--target={target}").stdout.split())
+    with Module(compile(path, f"--target={target}")) as module, module.context(2) as context:
+        got = context.run(configuration.named(feeds))
+    check_gradients(configuration, feeds, configuration.own(got))

@@ -75,14 +75,14 @@ static void scratch(Graph *graph, Node *node) {
 
 /* ---- lowering ---- */
 
-/* `gates` gates of a matrix [directions][all gates][hidden][depth], from gate `first` on, as panels of so many vectors.
- * Returns these, so many floats. */
+/* `gates` gates of a matrix [directions][all gates][hidden][depth], from gate `first` on, as panels of so many vectors,
+ * in parts. Returns these, so many floats. */
 static Value *lower_rows(Program *program, const Node *node, const TrainingPlan *s, const Value *source, int64_t floats,
-                         int first, int gates, int unit_vectors, int64_t units, int64_t depth) {
+                         int first, int gates, int unit_vectors, int parts, int64_t units, int64_t depth) {
   const Trained *l = &s->layer;
   Value *packed = program_floats(program, "packed weights", dim_const(program->graph->dims, floats));
   KernelSpec *spec = kernel_spec(program, "pack_rows");
-  kernel_knob(spec, "VECTORS", gates * unit_vectors);
+  kernel_knob(spec, "VECTORS", gates * unit_vectors / parts);
   kernel_knob(spec, "GATES", gates);
   kernel_knob(spec, "UNIT_VECTORS", unit_vectors);
   Call *call = kernel_call(program, node, spec);
@@ -100,9 +100,9 @@ static void lower_recurrent_weights(Program *program, const Node *node, Training
   const Trained *l = &s->layer;
   int gates = cell_info(l->cell)->product_gates, units = s->steps.unit_vectors;
   const Value *r = node->inputs[INPUT_R];
-  s->r = lower_rows(program, node, s, r, s->r_floats, 0, gates, units, l->hidden, l->hidden);
+  s->r = lower_rows(program, node, s, r, s->r_floats, 0, gates, units, s->steps.parts, l->hidden, l->hidden);
   if (s->candidate_floats)
-    s->candidate = lower_rows(program, node, s, r, s->candidate_floats, GRU_h, 1, units, l->hidden, l->hidden);
+    s->candidate = lower_rows(program, node, s, r, s->candidate_floats, GRU_h, 1, units, 1, l->hidden, l->hidden);
 }
 
 /* The gates from float `first` of a row on. */
@@ -118,7 +118,7 @@ static void give_gates(Call *call, const char *parameter, const Node *node, cons
 static void lower_inputs(Program *program, const Node *node, TrainingPlan *s) {
   const Trained *l = &s->layer;
   int64_t floats = s->w_floats / l->directions;
-  s->w = lower_rows(program, node, s, node->inputs[INPUT_W], s->w_floats, 0, 1, s->product.knobs.vectors,
+  s->w = lower_rows(program, node, s, node->inputs[INPUT_W], s->w_floats, 0, 1, s->product.knobs.vectors, 1,
                     l->gates * l->hidden, l->inputs);
   for (int64_t d = 0; d < l->directions; d++) {
     Call *call = lower_product(program, node, &s->product, false);

@@ -48,7 +48,7 @@ static bool worth_meeting(const Graph *graph, const Trained *t, double columns, 
 TrainedSteps plan_steps(const Graph *graph, const Trained *t, int unit_vectors, int gates, int64_t depth) {
   const Target *target = graph->config->target;
   const Machine *machine = graph->config->machine;
-  TrainedSteps s = {.unit_vectors = unit_vectors, .vectors = gates * unit_vectors};
+  TrainedSteps s = {.unit_vectors = unit_vectors};
   int64_t units = (int64_t)unit_vectors * target->lanes;
   s.panels = ceil_div(t->hidden, units);
   MmExtents extents = {.i = dim_optimum(t->batch), .j = s.panels * units * gates, .k = depth};
@@ -62,9 +62,11 @@ TrainedSteps plan_steps(const Graph *graph, const Trained *t, int unit_vectors, 
     s.split = (Split){ways, 1, 1};
   }
   s.workers = s.split.i * s.split.j;
-  s.rows = block_rows(register_rows(target, s.vectors), t->batch, s.split.i);
+  s.parts = gates % 2 ? 1 : cell_panel_parts(target, gates * unit_vectors, extents.i);
+  s.part_vectors = gates * unit_vectors / s.parts;
+  s.rows = block_rows(register_rows(target, s.part_vectors), t->batch, s.split.i);
   if (s.split.i > 1) s.rows.least = 1; /* the run may have fewer workers */
-  s.depth_block = max_int(16, BLOCK_BYTES / (4 * (int64_t)s.vectors * target->lanes));
+  s.depth_block = max_int(16, BLOCK_BYTES / (4 * (int64_t)s.part_vectors * target->lanes));
   return s;
 }
 
@@ -82,6 +84,7 @@ KernelSpec *trained_spec(Program *program, const char *template_name, const Trai
 
 void steps_knobs(KernelSpec *spec, const TrainedSteps *s) {
   kernel_knob(spec, "UNIT_VECTORS", s->unit_vectors);
+  kernel_knob(spec, "PANEL_PARTS", s->parts);
   kernel_knob(spec, "ROWS", s->rows.most);
   kernel_knob(spec, "MIN_ROWS", s->rows.least);
   kernel_knob(spec, "DEPTH_BLOCK", s->depth_block);

@@ -26,7 +26,7 @@ typedef struct Trained {
 
 /* Of the time-dependent product: how panels are cut, and who owns which. */
 typedef struct TrainedSteps {
-  int unit_vectors, vectors; /* of units in a panel; of a product */
+  int unit_vectors, part_vectors, parts; /* of units in a panel; of a part of a product; such parts */
   BlockRows rows;
   int64_t panels, depth_block;
   int workers;
