@@ -28,9 +28,10 @@ static inline int64_t block_begin(int64_t n, int64_t index, int64_t blocks, bool
 
 typedef vec PanelRow[PANEL_VECTORS];
 
-/* Steps of the depth in a turn of a loop. Where a result takes the place of an operand, sums would change registers
- * from one step to the next, and clang would run out of them. */
-enum { DEPTH_STEPS = LANE_OPERANDS || TWO_OPERANDS ? 1 : 2 };
+/* Steps of the depth in a turn of a loop: the fewer sums there are, the more of its time is the loop's own. Where a
+ * result takes the place of an operand, sums would change registers from one step to the next, and clang would run out
+ * of them. */
+enum { DEPTH_STEPS = LANE_OPERANDS || TWO_OPERANDS ? 1 : FEW_REGISTERS ? 4 : 2 };
 
 /* LANES steps of the depth. Each row's elements stand side by side and are loaded as one vector: where a multiply-add
  * takes a lane as an operand, an element costs neither a load nor a register of its own. */
