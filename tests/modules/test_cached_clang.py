@@ -2,9 +2,11 @@
 """The objects that the tests keep are those of clang itself."""
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -51,6 +53,108 @@ def test_a_kept_object_is_clangs_own(unit, tmp_path, target):
     assert len(list(cache.glob("*.o"))) == 2
     assert objects_of(folder, clang, cache, "-O3") == expected
     assert len(list(cache.glob("*.o"))) == 2
+
+# ---- precompiled headers ----
+
+CACHED = cached_clang()["RNNCC_CLANG"]
+OFTEN_INCLUDED = {"knobs.h": "KNOBS_H", "simd/math.h": "SIMD_MATH_H", "panel_narrow.h": "PANEL_NARROW_H"}
+
+
+@pytest.fixture
+def apart(rnncc, root, tmp_path):
+    """apart(clang, target, change of the text) -> what it does with a unit whose headers are not beside it: they are copies of
+    rnncc's, and a libc's of our own is before the system's."""
+    for name in ("templates", "runtime"):
+        shutil.copytree(root / name, tmp_path / "rnncc" / name)
+    (tmp_path / "libc").mkdir()
+    (tmp_path / "libc" / "stdint.h").write_text("#include_next <stdint.h>\n")
+    (tmp_path / "unit").mkdir()
+
+    def compiled(clang, target="x86-64-v3", change=str):
+        folder = tmp_path / f"c-{target}"
+        if not folder.exists():
+            done = rnncc(root / "models" / "digits_rnn.json", "--emit=c", "-o", folder, f"--target={target}")
+            assert done.returncode == 0, done.stderr
+        words = re.findall("^(?:KERNEL|CLANG)_FLAGS = (.*)$", (folder / "Makefile").read_text(), re.MULTILINE)
+        flags = " ".join(words).replace("-O3", "-O0").split()
+        shutil.copy(folder / "weights.bin", tmp_path / "unit")
+        (tmp_path / "unit" / "network.c").write_text(change((folder / "network.c").read_text()))
+        includes = [f"-I{tmp_path}/rnncc/runtime", f"-I{tmp_path}/rnncc/templates", "-isystem", tmp_path / "libc"]
+        return subprocess.run([clang, *flags, *includes, "-I.", "-c", "network.c", "-o", "network.o"], cwd=tmp_path / "unit",
+                              capture_output=True, text=True, env=os.environ | cached_clang(tmp_path / "cache"))
+
+    return compiled
+
+
+def succeeded(done):
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def precompiled(tmp_path):
+    return set((tmp_path / "cache").glob("headers-*.pch"))
+
+
+@pytest.mark.parametrize("target", some(["x86-64-v3", "aarch64-linux-gnu+sve256", "riscv64-linux-gnu+rvv128"], 2))
+def test_precompiled_headers_change_no_bit(apart, tmp_path, target):
+    made = []
+    for clang in (clang_name(), CACHED):
+        succeeded(apart(clang, target))
+        made.append((tmp_path / "unit" / "network.o").read_bytes())
+    assert made[0] == made[1] and len(precompiled(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("header", OFTEN_INCLUDED)
+def test_a_unit_has_no_precompiled_header_that_it_does_not_include(apart, header):
+    """Else tests would not see that it lacks one."""
+    def asking(text):
+        headers = text.partition("/* ---- kernel 0")[0]
+        for name in ("panel.h", "simd/simd.h", *OFTEN_INCLUDED):
+            headers = headers.replace(f'#include "{name}"\n', "")
+        return f"{headers}#ifndef {OFTEN_INCLUDED[header]}\n#error lacking\n#endif\n"
+
+    assert f"#define {OFTEN_INCLUDED[header]}" in (ROOT / "templates" / header).read_text()
+    succeeded(apart(CACHED))
+    assert "#error lacking" in apart(CACHED, change=asking).stderr
+
+
+def test_a_changed_header_is_precompiled_anew(apart, tmp_path):
+    succeeded(apart(CACHED))
+    header = tmp_path / "rnncc" / "templates" / "knobs.h"
+    first, rest = header.read_text().split("\n", 1)
+    header.write_text(f"{'#error changed':{len(first)}}\n{rest}")  # clang itself sees a change of the size
+    done = apart(CACHED)
+    assert done.returncode == 1 and "#error changed" in done.stderr
+
+
+def test_headers_beside_the_unit_are_not_precompiled(unit, tmp_path):
+    """They are of one folder, which may soon be gone."""
+    objects_of(unit("x86-64"), CACHED, tmp_path / "cache")
+    assert not precompiled(tmp_path)
+
+
+def test_headers_beside_the_unit_are_not_precompiled(unit, tmp_path):
+    """They are of one folder, which may soon be gone."""
+    objects_of(unit("x86-64"), CACHED, tmp_path / "cache")
+    assert not precompiled(tmp_path)
+
+
+def test_headers_of_the_system_may_change(apart, tmp_path):
+    """They are not part of what is kept: another libc makes no other module."""
+    succeeded(apart(CACHED))
+    before = precompiled(tmp_path)
+    with open(tmp_path / "libc" / "stdint.h", "a") as header:
+        header.write("/* newer */\n")
+    for number in range(3):
+        succeeded(apart(CACHED, change=lambda text: f"{text}int other_{number};\n"))
+    assert precompiled(tmp_path) == before
+
+
+@pytest.mark.parametrize("change", [lambda header: header.write_text("#include_next <stdint.h>\n/* newer */\n"), Path.unlink], ids=["other", "gone"])
+def test_headers_of_the_system_may_change(apart, tmp_path, change):
+    """They are not part of what is kept: another libc makes no other module."""
+    succeeded(apart(CACHED))
+    change(tmp_path / "libc" / "stdint.h")
+    succeeded(apart(CACHED, change=lambda text: f"{text}int other;\n"))
 
 
 @pytest.mark.optimised

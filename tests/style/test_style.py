@@ -66,7 +66,7 @@ def test_clang_tidy_finds_nothing(files):
 
 
 # Programs of tests are built in many ways, some more than once: what any of them needs. Of these macros no value matters.
-MACROS = ["_GNU_SOURCE", "SIMD_PLAIN", "RNNCC_MUTABLE", *(f'{name}=""' for name in ("TEST_DATA", "INTRINSICS", "EXPORTS", "CLANG", "RNNCC_FUZZ_FOLDER"))]
+MACROS = ["_GNU_SOURCE", "SIMD_PLAIN", "RNNCC_MUTABLE", *(f'{name}=""' for name in ("TEST_DATA", "INTRINSICS", "UNIT_HEADERS", "EXPORTS", "CLANG", "RNNCC_FUZZ_FOLDER"))]
 INCLUDED = ["runtime", "templates", "tests/unit", "tools", "tools/command", "tools/rnnrun", "/usr/include/cjson"]
 SYSTEM = ["compiler", "build/compiler", "/usr/lib/llvm-19/include"]  # as the build has it
 

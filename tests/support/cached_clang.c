@@ -2,11 +2,12 @@
 /*
  * The clang of the build, but objects of modules are kept in $RNNCC_CLANG_CACHE, by the content of all that they are
  * made from: the runtime is compiled once, and so is a unit that several tests, stages or runs of the tests make. What
- * the intrinsics of a CPU need is precompiled: of a small unit it is most of what clang reads. Modules are linked by
- * the command that clang would run, which is kept, too. Besides, clang.py sets $RNNCC_CLANG_VERSION, and
- * $RNNCC_CLANG_WITHOUT_PASSES, options in place of -O3: these modules, if of x86-64, are linked by gold, or by GNU's
- * older linker where there is none: they start in a tenth of lld's time; their runtime is optimised all the same where
- * other modules have it, too. Not a script, as it runs three times for each of some thousand modules.
+ * the intrinsics of a CPU need is precompiled, and on top of it the headers that most units include: of a small unit
+ * they are most of what clang reads. Modules are linked by the command that clang would run, which is kept, too.
+ * Besides, clang.py sets $RNNCC_CLANG_VERSION, and $RNNCC_CLANG_WITHOUT_PASSES, options in place of -O3: these modules,
+ * if of x86-64, are linked by gold, or by GNU's older linker where there is none: they start in a tenth of lld's time;
+ * their runtime is optimised all the same where other modules have it, too. Not a script, as it runs three times for
+ * each of some thousand modules.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -198,16 +199,62 @@ static void compile_runtime(const Call *call) {
   file_copy(call->arena, kept, "runtime.o");
 }
 
+/* The call that precompiles a header. */
+static Call precompiling(const Call *call, const char *header) {
+  return changed(call, 0, (const char *[]){"-Xclang", "-fno-pch-timestamp", "-x", "c-header", header}, 5);
+}
+
 static const char *precompiled_intrinsics(const Call *command) {
   Call intrinsics = changed(command, command->count, NULL, 0);
   for (int i = 0; i < command->count - 2; i++) /* but -c network.c */
     if (!is_include(command->arguments[i])) intrinsics = changed(&intrinsics, 0, &command->arguments[i], 1);
-  intrinsics =
-      changed(&intrinsics, 0, (const char *[]){"-Xclang", "-fno-pch-timestamp", "-x", "c-header", INTRINSICS}, 5);
+  intrinsics = precompiling(&intrinsics, INTRINSICS);
   Sha256 hash = hash_of(&intrinsics);
   add_file(command, &hash, INTRINSICS);
   const char *kept = kept_file(command, "intrinsics", &hash, ".pch");
   make_unless_kept(&intrinsics, kept);
+  return kept;
+}
+
+/* Headers that many units include, as unit_headers.h has them. */
+static const struct {
+  const char *line, *macro;
+} often_included[] = {{"\n#include \"knobs.h\"\n", "-DWITH_KNOBS"},
+                      {"\n#include \"simd/math.h\"\n", "-DWITH_MATH"},
+                      {"\n#include \"panel_narrow.h\"\n", "-DWITH_NARROW_PANELS"}};
+
+/* The macros that a unit defines before it includes a header, `#define NAME VALUE`, as options. */
+static Call with_macros(const Call *call, const char *text) {
+  static const char define[] = "#define ";
+  Call other = *call;
+  const char *end = strstr(text, "\n#include ");
+  for (const char *at = text; (at = strstr(at, define)) && at < end; at++) {
+    const char *name = at + strlen(define);
+    size_t length = strcspn(name, " "), value = strcspn(name + length + 1, "\n");
+    const char *option = arena_format(call->arena, "-D%.*s=%.*s", (int)length, name, (int)value, name + length + 1);
+    other = changed(&other, 0, &option, 1);
+  }
+  return other;
+}
+
+/* With the headers of this unit. Where they are read from is in what clang keeps; "." is another folder in each call,
+ * and may have headers of its own. */
+static const char *precompiled_headers(const Call *command, const char *text) {
+  const char *intrinsics = precompiled_intrinsics(command);
+  bool own = access("kernel.h", R_OK) == 0;
+  if (own || !strstr(text, "\n#include \"kernel.h\"\n") || !strstr(text, "\n#include \"module.h\"\n"))
+    return intrinsics;
+  Call headers = changed(command, 2, (const char *[]){"-include-pch", intrinsics}, 2);
+  headers = with_macros(&headers, text);
+  for (size_t i = 0; i < sizeof often_included / sizeof *often_included; i++)
+    if (strstr(text, often_included[i].line)) headers = changed(&headers, 0, &often_included[i].macro, 1);
+  headers = precompiling(&headers, UNIT_HEADERS);
+  Sha256 hash = sha256_new();
+  for (int i = 0; i < headers.count; i++) sha256_add(&hash, headers.arguments[i], strlen(headers.arguments[i]) + 1);
+  add_file(command, &hash, UNIT_HEADERS);
+  add_included(command, &hash, is_header);
+  const char *kept = kept_file(command, "headers", &hash, ".pch");
+  make_unless_kept(&headers, kept);
   return kept;
 }
 
@@ -217,13 +264,19 @@ static bool is_large(const char *weights) {
   return stat(weights, &status) == 0 && status.st_size > MAX_KEPT_WEIGHTS_BYTES;
 }
 
+static void make_object(const Call *command, const char *source, const char *object) {
+  FileBytes text = file_read(command->arena, source, MAX_FILE_BYTES, LOCATION_FILE(source));
+  const char *headers = precompiled_headers(command, (const char *)text.data);
+  Call whole = changed(command, 0, (const char *[]){"-include-pch", headers}, 2);
+  make(&whole, object);
+}
+
 static void compile_unit(const Call *call) {
   const char *source = call->arguments[call->count - 3], *object = call->arguments[call->count - 1];
   Call command = changed(call, 2, NULL, 0);
   if (without_passes()) command = replaced(&command, "-O3", without_passes());
-  Call whole = changed(&command, 0, (const char *[]){"-include-pch", precompiled_intrinsics(&command)}, 2);
   if (is_large("weights.bin")) {
-    make(&whole, object);
+    make_object(&command, source, object);
     return;
   }
   Sha256 hash = hash_of(&command);
@@ -231,7 +284,8 @@ static void compile_unit(const Call *call) {
   add_file(call, &hash, source);
   add_file(call, &hash, "weights.bin");
   const char *kept = kept_file(call, "network", &hash, ".o");
-  make_unless_kept(&whole, kept);
+  if (access(kept, R_OK) != 0) make_object(&command, source, kept);
+  mark_used(kept);
   file_copy(call->arena, kept, object);
 }
 
