@@ -126,3 +126,19 @@ def test_loads_of_multiply_adds_are_read_apart_as_well_on_x86():
     assert whole == "vfmadd231ps (%rdi), %ymm1, %ymm2\n" and apart == "vmovups (%rdi), %ymm31\nvfmadd231ps %ymm31, %ymm1, %ymm2\n"
     neon = hot_loops.Loop(hot_loops.ARCHITECTURES["aarch64-linux-gnu"], False, instructions("fmla v1.4s, v2.4s, v3.s[0]"))
     assert len(hot_loops.readings(neon, "cortex-a72")) == 1
+
+
+def test_llvm_mca_is_asked_once_for_readings_that_are_alike(monkeypatch):
+    """And each loop has the least of its own readings."""
+    taken = {"vfmadd231ps %ymm0, %ymm1, %ymm2\n": 1, "vfmadd231ps (%rdi), %ymm1, %ymm2\n": 3, "vmovups (%rdi), %ymm31\nvfmadd231ps %ymm31, %ymm1, %ymm2\n": 2}
+
+    def simulated(texts, *_):
+        asked.append(texts)
+        return [hot_loops.Cycles(taken[text], 10 - taken[text]) for text in texts]
+
+    asked = []
+    monkeypatch.setattr(hot_loops, "simulated", simulated)
+    loops = [hot_loops.Loop(hot_loops.X86, False, instructions(text)) for text in
+             ("vfmadd231ps %ymm0, %ymm1, %ymm2", "vfmadd231ps (%rdi), %ymm1, %ymm2", "vfmadd231ps %ymm0, %ymm1, %ymm2")]
+    assert hot_loops.cycles(loops, "haswell") == [hot_loops.Cycles(1, 9), hot_loops.Cycles(2, 7), hot_loops.Cycles(1, 9)]
+    assert asked == [list(taken)]

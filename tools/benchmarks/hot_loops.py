@@ -337,8 +337,12 @@ def simulated(texts, architecture, core):
 
 
 def cycles(loops, core):
-    """Cycles of each loop on this core of llvm-mca: the least of its readings, and the least bound."""
+    """Cycles of each loop on this core of llvm-mca: the least of its readings, and the least bound. Most readings are alike:
+    kernels share loops, and a multiply-add of registers has no load to be apart."""
     if not loops:
         return []
-    ways = [simulated(texts, loops[0].architecture, core) for texts in zip(*(readings(loop, core) for loop in loops))]
-    return [Cycles(min(one.taken for one in each), min(one.bound for one in each)) for each in zip(*ways)]
+    texts_of = [readings(loop, core) for loop in loops]
+    texts = list(dict.fromkeys(text for texts in texts_of for text in texts))
+    known = dict(zip(texts, simulated(texts, loops[0].architecture, core)))
+    ways = [[known[text] for text in texts] for texts in texts_of]
+    return [Cycles(min(one.taken for one in each), min(one.bound for one in each)) for each in ways]
