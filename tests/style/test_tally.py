@@ -123,3 +123,12 @@ def test_a_build_directory_gets_options_that_it_was_not_configured_with(tmp_path
     assert built("-Da=1") == built() == [compiled]
     assert built("-Da=2") == ["meson configure out -Da=2", compiled]
     assert built("-Da=2") == [compiled]
+
+
+def test_python_keeps_what_it_compiles_apart_from_the_sources(tmp_path):
+    """Also where the environment forbids it to write that: some hundred interpreters import the same."""
+    lines = re.search(r"^unset PYTHONDONTWRITEBYTECODE\nexport PYTHONPYCACHEPREFIX=.*\n", (ROOT / "tools" / "test").read_text(), re.MULTILINE)[0]
+    (tmp_path / "imported.py").touch()
+    subprocess.run(["bash", "-euc", f"{lines}{sys.executable} -c 'import imported'"], cwd=tmp_path,
+                   env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}, check=True)
+    assert {path.parent for path in tmp_path.rglob("imported.*.pyc")} == {tmp_path / "build" / "pycache" / tmp_path.relative_to("/")}
