@@ -71,10 +71,14 @@ static Layer random_convolution(const char *target) {
   return lay_out(graph);
 }
 
-static Layer fixed_convolution(const char *x, const char *w, const char *attributes) {
-  Graph *graph = new_graph("x86-64-v4");
+static Layer convolution_for(const char *target, const char *x, const char *w, const char *attributes) {
+  Graph *graph = new_graph(target);
   build_node(graph, "Conv", arena_format(arena, "%s %s", x, w), attributes, 1);
   return lay_out(graph);
+}
+
+static Layer fixed_convolution(const char *x, const char *w, const char *attributes) {
+  return convolution_for("x86-64-v4", x, w, attributes);
 }
 
 /* ---- forms ---- */
@@ -137,6 +141,21 @@ static void a_layer_of_resnet_has_candidates_of_all_knobs(void **state) {
     int count = 0;
     for (int c = 0; c < all.count; c++) count += strstr(convolution_text(arena, &all.list[c]), parts[p]) != NULL;
     if (!count) fail_msg("no candidate has %s", parts[p]);
+  }
+}
+
+/* All channels of a block where sixteen registers hold few sums; one where a product takes the place of an operand. */
+static void few_sums_are_unrolled_further(void **state) {
+  (void)state;
+  static const char *const rows[][2] = {{"x86-64-v4", "unroll=2,"},
+                                        {"x86-64-v3", "unroll=8,"},
+                                        {"x86-64", "unroll=1,"},
+                                        {"aarch64-linux-gnu", "unroll=2,"}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    Layer layer = convolution_for(rows[i][0], "f32[1,64,56,56]", "f32[64,64,1,1]!", "");
+    ConvCandidate first = convolution_first(layer.graph, layer.node, layer.node->layout);
+    const char *text = convolution_text(arena, &first);
+    if (!strstr(text, rows[i][1])) fail_msg("%s: expected %s in %s", rows[i][0], rows[i][1], text);
   }
 }
 
@@ -402,6 +421,7 @@ int main(void) {
       TEST(the_first_candidate_is_what_is_taken_without_a_list),
       TEST(no_two_candidates_are_the_same),
       TEST(a_layer_of_resnet_has_candidates_of_all_knobs),
+      TEST(few_sums_are_unrolled_further),
       TEST(forms_that_are_none_of_the_layer_are_refused_with_the_reason),
       TEST(layers_of_other_work_have_other_keys),
       TEST(what_is_fused_into_a_layer_is_of_its_key),

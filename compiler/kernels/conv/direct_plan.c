@@ -231,15 +231,24 @@ typedef struct Search {
   void *argument;
 } Search;
 
-/* The cost model ignores the inner loop's length. Where a result takes the place of an operand, sums change registers
+/* Channels of a turn of the inner loop, the best first: the cost model ignores them. Of few sums, all channels of a
+ * block, because of the loop's own instructions. Where a result takes the place of an operand, sums change registers
  * from one channel to the next, and clang runs out of them. So it does where it loads the bytes of two steps at once,
  * as it does those of floats that are lanes. */
+enum { UNROLLS = 3 };
+static const int *unrolls_of(const Search *s) {
+  static const int few_sums[UNROLLS] = {8, 4, 2}, many_sums[UNROLLS] = {2, 1, 4}, short_turns[UNROLLS] = {1, 2, 4};
+  enum { MANY_REGISTERS = 32 };
+  const Target *target = s->target;
+  if (target->two_operands || (target->lane_operands && s->layer->of_bytes)) return short_turns;
+  return target->vector_registers < MANY_REGISTERS && !s->layer->of_bytes ? few_sums : many_sums;
+}
+
 static void consider(const Search *s, DirectPlan plan, bool usual) {
-  static const int unrolls[2][3] = {{2, 1, 4}, {1, 2, 4}};
-  const bool prefers_one = s->target->two_operands || (s->target->lane_operands && s->layer->of_bytes);
+  const int *unrolls = unrolls_of(s);
   direct_seconds(s->target, s->machine, s->layer, &plan);
-  for (size_t i = 0; i < sizeof unrolls[0] / sizeof *unrolls[0]; i++) {
-    plan.unroll = unrolls[prefers_one][i];
+  for (int i = 0; i < UNROLLS; i++) {
+    plan.unroll = unrolls[i];
     s->visit(s->argument, &plan, usual);
   }
 }
