@@ -59,8 +59,8 @@ def test_no_memory_but_their_own(sanitizers, rnnrun, tmp_path, number):  # noqa:
 
 
 @pytest.fixture(scope="module", params=["thread", "memory"])
-def watching(request, tmp_path_factory):
-    return request.param, watching_rnnrun(tmp_path_factory.mktemp("watched"), request.param)
+def watching(request, module_cache):
+    return request.param, watching_rnnrun(module_cache, request.param)
 
 
 # Of accesses of up to 16 bytes, as ThreadSanitizer sees them.

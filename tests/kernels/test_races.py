@@ -17,8 +17,8 @@ RUNS = 5 if long_tests() else 2
 
 
 @pytest.fixture(scope="module")
-def watching(tmp_path_factory):
-    return watching_rnnrun(tmp_path_factory.mktemp("races"), "thread")
+def watching(module_cache):
+    return watching_rnnrun(module_cache, "thread")
 
 
 def detection():

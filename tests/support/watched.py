@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Modules, and the rnnrun that runs them, built with a sanitizer that must be in both."""
+import fcntl
 import os
 import re
 import subprocess
@@ -14,15 +15,22 @@ def flag(sanitizer):
     return f"-fsanitize={sanitizer}"
 
 
-def watching_rnnrun(folder, sanitizer):
-    """The program, in the folder."""
-    program = folder / f"rnnrun-{sanitizer}"
+def watching_rnnrun(cache, sanitizer):
+    """The program, in a folder that all workers share: made by whichever asks first, not optimised, as it runs for a moment."""
+    program = cache / f"rnnrun-{sanitizer}"
+    with open(f"{program}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not program.exists():
+            build_rnnrun(program, sanitizer)
+    return program
+
+
+def build_rnnrun(program, sanitizer):
     sources = [path for room in ("command", "rnnrun", "speed") for path in (ROOT / "tools" / room).glob("*.c")]
     include = [f"-I{ROOT / place}" for place in ("runtime", "tools/command", "tools/speed")]
     include += [f"-I{build_directory() / 'tools' / 'report'}"]
-    subprocess.run(["clang-19", "-std=gnu11", "-O1", "-D_GNU_SOURCE", '-DRNNCC_VERSION="0"', flag(sanitizer), *include,
+    subprocess.run(["clang-19", "-std=gnu11", "-O0", "-D_GNU_SOURCE", '-DRNNCC_VERSION="0"', flag(sanitizer), *include,
                     *sources, ROOT / "runtime" / "cpu.c", "-pthread", "-o", program], check=True)
-    return program
 
 
 def made(folder, compiler=None, added="", *settings):
