@@ -78,15 +78,27 @@ def test_a_convolution_takes_the_median_of_its_nodes():
     assert pairs == [Pair("net", "one", "direct,oc=2,px=4", 8.0, 8.0, None)] and pairs[0].kind == "direct"
 
 
-def slices(*found):
-    return [{"gflops": gflops, "us": us, "kernels": [["k_conv_pad", "a"], ["k_conv_plain", "a"], ["k_pool", "b"]],
+BEST = predict.Best(100, 140)
+
+
+def slices(*found, meeting_ns=140):
+    return [{"gflops": gflops, "us": us, "meeting_ns": meeting_ns, "kernels": [["k_conv_pad", "a"], ["k_conv_plain", "a"], ["k_pool", "b"]],
              "kernel_us": [us, 10 * us, 5.0]} for gflops, us in found]
 
 
 def test_slices_of_slow_cores_do_not_count():
-    assert predict.measured_run(slices((100, 5.0), (96, 7.0), (60, 99.0)), 100) == 6
-    assert predict.measured_run(slices((60, 9.0), (70, 8.0)), 100) == 8, "the fastest, if all were disturbed"
-    assert predict.measured_nodes(slices((100, 2.0), (60, 9.0)), 100) == {"a": 22}
+    assert predict.measured_run(slices((100, 5.0), (96, 5.2), (60, 1.0)), BEST) == 5.1
+    assert predict.measured_run(slices((60, 9.0), (70, 8.0)), BEST) == 8, "the fastest, if all were disturbed"
+    assert predict.measured_nodes(slices((100, 2.0), (60, 9.0)), BEST) == {"a": 22}
+
+
+def test_slices_of_cores_that_are_apart_do_not_count():
+    both = slices((100, 5.0)) + slices((100, 4.9), meeting_ns=560)
+    assert predict.Best.of(both) == BEST and predict.measured_run(both, BEST) == 5
+
+
+def test_slices_slower_than_the_fastest_do_not_count():
+    assert predict.measured_run(slices((100, 5.0), (100, 5.2), (100, 7.0)), BEST) == 5.1
 
 
 def pairs(*ratios):
@@ -127,6 +139,6 @@ def test_a_module_is_measured_in_slices(rnncc, root, tmp_path):
                           capture_output=True, cwd=ROOT / "tools", env={"PYTHONPATH": f"{ROOT}/tools:{ROOT}/tests"})
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert len(found) == 2 and all(each["gflops"] > 0 and each["us"] > 0 for each in found)
-    nodes = predict.measured_nodes(found, found[0]["gflops"])
+    assert len(found) == 2 and all(each["gflops"] > 0 and each["us"] > 0 and each["meeting_ns"] == 0 for each in found)
+    nodes = predict.measured_nodes(found, predict.Best.of(found))
     assert len(nodes) == 2 and min(nodes.values()) > 0

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The tiles of convolutions: what the cost model knows of their sums and chunks, and that they fit in registers. */
+/* The tiles of convolutions: what the cost model knows of their sums, chunks and caches, and that they fit in
+ * registers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,8 +8,12 @@
 
 #include <cmocka.h>
 
+#include "arena_fixture.h"
+#include "ir_build.h"
+#include "kernels/conv/candidates.h"
 #include "kernels/conv/direct_plan.h"
 #include "kernels/conv/winograd_plan.h"
+#include "passes.h"
 
 /* Expansions of MobileNet-v2, with one row of 14 columns in a tile: 196 pixels of 64 channels, and 49 of 160. */
 static void cores_share_the_pixels_where_weights_are_light(void **state) {
@@ -70,6 +75,70 @@ static void the_last_group_of_few_vectors_counts(void **state) {
   assert_true(seconds_by_tiles(4, 2, 6) < seconds_by_tiles(4, 4, 2));
 }
 
+/* Two cores of Zen 3, in whose L2 the input of the layers below has room. */
+static Machine zen_3(int cores) {
+  Machine machine = machine_of(target_find("x86-64-v3"), false, cores);
+  machine.l1_bytes = 32 << 10;
+  machine.l2_bytes = 512 << 10;
+  machine.l3_gbps = 75;
+  machine.barrier_ns = 135;
+  return machine;
+}
+
+/* A 1x1 layer of MobileNet-v2, 192 channels of 14x14 pixels to 64, whose tiles have 6 pixels: 33 of them. */
+static double seconds_by_chunks(const Machine *machine, int64_t tile_chunk) {
+  DirectLayer layer = {.images = 1,
+                       .lanes = 8,
+                       .in_block = 8,
+                       .depth = 192,
+                       .span = 24,
+                       .oc_vectors = 8,
+                       .in_h = 1,
+                       .in_w = 196,
+                       .out_h = 1,
+                       .out_w = 196,
+                       .window_h = 1,
+                       .window_w = 1,
+                       .stride_h = 1,
+                       .stride_w = 1,
+                       .step = 1,
+                       .taps = 1};
+  DirectPlan plan = {.oc_vectors = 2, .columns = 6, .tile_chunk = tile_chunk};
+  return direct_seconds(target_find("x86-64-v3"), machine, &layer, &plan);
+}
+
+/* In chunks of 32 of 33 tiles both cores read nearly all pixels: measured, such layers took 1.2 times as long as in
+ * chunks of 16, and twice as long where the cores had no L3 in common. */
+static void cores_that_meet_inside_a_chunk_read_each_others_input(void **state) {
+  (void)state;
+  Machine two = zen_3(2), apart = two, one = zen_3(1);
+  apart.barrier_ns = 560;
+  assert_in_range(100 * seconds_by_chunks(&two, 32) / seconds_by_chunks(&two, 16), 107, 130);
+  assert_in_range(100 * seconds_by_chunks(&apart, 32) / seconds_by_chunks(&apart, 16), 140, 200);
+  assert_in_range(100 * seconds_by_chunks(&one, 32) / seconds_by_chunks(&one, 16), 95, 105);
+}
+
+/* Microseconds of 960 depthwise convolutions of 7x7 pixels. */
+static double depthwise_us(int cores) {
+  Graph *graph = build_graph(arena);
+  Machine machine = zen_3(cores);
+  build_config(graph, "x86-64-v3")->machine = arena_copy(arena, &machine, sizeof machine);
+  build_node(graph, "Conv", "f32[1,960,7,7] f32[960,1,3,3]!", "group=960 pads=[1,1,1,1]", 1);
+  build_output(graph, graph->nodes[0]->outputs[0]);
+  infer_shapes(graph);
+  choose_layouts(graph);
+  insert_layout_transforms(graph);
+  Node *conv = producer_named(graph, "Conv");
+  return 1e6 * convolution_choose(graph, conv, conv->layout)->seconds;
+}
+
+/* Measured: 10.0 us on one core, and no less on two, which take each other's cache lines. */
+static void two_cores_are_no_faster_where_they_write_what_both_have_read(void **state) {
+  (void)state;
+  assert_in_range(depthwise_us(1), 8, 12);
+  assert_in_range(depthwise_us(2), 8, 12);
+}
+
 static void expect_in_registers(void *argument, const DirectPlan *plan, bool usual) {
   (void)usual;
   int sums = plan->oc_vectors * plan->columns, weights = plan->oc_vectors, elements = 1;
@@ -128,6 +197,8 @@ int main(void) {
       cmocka_unit_test(cores_share_the_pixels_where_weights_are_light),
       cmocka_unit_test(sums_wait_for_each_other_the_more_the_fewer_there_are),
       cmocka_unit_test(the_last_group_of_few_vectors_counts),
+      cmocka_unit_test(cores_that_meet_inside_a_chunk_read_each_others_input),
+      cmocka_unit_test_setup_teardown(two_cores_are_no_faster_where_they_write_what_both_have_read, setup, teardown),
       cmocka_unit_test(elements_that_are_no_lanes_have_a_register),
       cmocka_unit_test(parts_of_winograds_tiles_fit_in_registers),
   };

@@ -81,6 +81,7 @@ def speeds():
     for function, more in ((library.speed_multiply_add, []), (library.speed_dot_products, []),
                            (library.speed_memory, [ctypes.c_size_t])):
         function.restype, function.argtypes = ctypes.c_double, [ctypes.c_char_p, ctypes.c_int, *more]
+    library.speed_meeting.restype = ctypes.c_double
     return library
 
 

@@ -9,6 +9,8 @@ from benchmarks.cost_model import geometric_mean, parse_explained
 
 NEAR = 1.15  # the goal: within this factor, either way
 QUIET = 0.95  # of the best multiply-adds of a run: slices with fewer were disturbed
+APART = 1.5  # of the least time of a barrier: a virtual machine's cores that take longer are parts of two chips for a while
+SLOW = 1.07  # of the fastest slice of a module: what shares a core with another may do all of its multiply-adds, but less else
 
 
 @dataclass(frozen=True)
@@ -88,10 +90,27 @@ def convolutions(case, explained, calibrated, measured):
 # What was measured
 
 
+@dataclass(frozen=True)
+class Best:
+    """Of all slices of a run of the benchmark."""
+    gflops: float
+    meeting_ns: float
+
+    @staticmethod
+    def of(slices):
+        return Best(max(each["gflops"] for each in slices), min(each["meeting_ns"] for each in slices))
+
+
+def is_quiet(one, best):
+    return one["gflops"] >= QUIET * best.gflops and one["meeting_ns"] <= APART * best.meeting_ns
+
+
 def undisturbed(slices, best):
-    """Those that began when the cores did at least QUIET of `best` GFLOP/s; if there are none, the fastest of all."""
-    quiet = [each for each in slices if each["gflops"] >= QUIET * best]
-    return quiet or [min(slices, key=lambda each: each["us"])]
+    """Those of a module that began when the cores did at least QUIET of the best GFLOP/s and met within APART of the least
+    time, less those that took more than SLOW of the fastest. If there are none, the fastest of all."""
+    quiet = [each for each in slices if is_quiet(each, best)] or [min(slices, key=lambda each: each["us"])]
+    least = min(each["us"] for each in quiet)
+    return [each for each in quiet if each["us"] <= SLOW * least]
 
 
 def measured_run(slices, best):

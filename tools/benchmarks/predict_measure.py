@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Measures one module in a process of its own: python -m benchmarks.predict_measure SETTINGS, which is JSON; so is its
-output: slices of runs, each with the multiply-adds that the cores did just before."""
+output: slices of runs, each with the multiply-adds that the cores did just before, and the time of a barrier."""
 import json
 import statistics
 import sys
@@ -40,7 +40,8 @@ def until(seconds, take):
 
 
 def one_slice(context, run, settings):
-    found = {"gflops": speeds().speed_multiply_add(settings["isa"].encode(), settings["threads"])}
+    found = {"gflops": speeds().speed_multiply_add(settings["isa"].encode(), settings["threads"]),
+             "meeting_ns": speeds().speed_meeting() if settings["threads"] > 1 else 0}
     run()
     if settings["profile"]:
         taken = until(settings["seconds"], lambda: profiled(context, run))

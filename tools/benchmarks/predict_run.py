@@ -27,7 +27,8 @@ def parser():
         prog="tools/bench predict",
         description="How good the compiler's predicted times are, with the speeds of a table and with measured ones: "
                     "measures this machine, compiles, and runs each module in slices; those that began while the cores "
-                    "were slower than at other times do not count.",
+                    "were slower than at other times, or met more slowly, and those that took longer than the fastest "
+                    "do not count.",
         epilog="Writes PREDICT_RESULTS.avx512.md, or that of another instruction set, to build/bench, and after a run of "
                "all default cases to tools/benchmarks. A module that is newer than rnncc is not compiled again.")
     top.add_argument("case", nargs="*", help="of --list, or a pattern of names; default: all recurrent ones, and nine "
@@ -88,9 +89,13 @@ def taken(name, calibration, given):
             "slices": slices}
 
 
+def best_of(found):
+    return predict.Best.of([each for case in found.values() for each in case["slices"]])
+
+
 def pairs_of(found):
     """Of all cases. Slices are compared with the best of the whole run."""
-    best = max(each["gflops"] for case in found.values() for each in case["slices"])
+    best = best_of(found)
     pairs = []
     for name, case in found.items():
         words = name, case["explained"], case["calibrated"]
@@ -103,7 +108,7 @@ def pairs_of(found):
 
 def kept(found):
     """(slices that count, all)."""
-    best = max(each["gflops"] for case in found.values() for each in case["slices"])
+    best = best_of(found)
     return (sum(len(predict.undisturbed(case["slices"], best)) for case in found.values()),
             sum(len(case["slices"]) for case in found.values()))
 

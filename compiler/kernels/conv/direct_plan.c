@@ -30,10 +30,14 @@ static const double pass_cycles = 250;
 static const double block_cycles = 2;
 /* The part of reads from L1, L2 and beyond that multiply-adds do not hide: deep layers reach 97% of the peak. */
 static const double exposed_l1 = 0.02, exposed_l2 = 0.05, exposed_l3 = 0.25;
-/* Workers that split the output channels read from other cores' caches: so many times slower than L3. */
-static const double foreign = 3;
+/* The same of an input of several blocks from beyond L2, which is no stream, so that sums wait for it. Fitted to 1x1
+ * layers of MobileNet-v2 and SqueezeNet on one core of Zen 3. */
+static const double exposed_input = 0.8;
 /* The share of L1 and L2 that data may fill and stay cached. */
 static const double usable = 0.7;
+/* Of an input that is swept, L2 keeps all if it fills so much of L2 with what comes between, and nothing from the
+ * second number on: pages that fall into the same sets evict each other. */
+static const double all_kept = 0.5, none_kept = 0.75;
 
 int64_t direct_row_tiles(const DirectLayer *l, const DirectPlan *p) { return ceil_div(l->out_w, p->columns); }
 
@@ -158,7 +162,7 @@ static double mean_step_cycles(const Case *c) {
 static double multiply_cycles(const Case *c) {
   const DirectLayer *l = c->layer;
   int64_t turns = l->by_two ? l->span / 2 : l->span;
-  double starts = (double)turns - (double)ceil_div(l->depth, l->lanes); /* more than of blocks of a vector */
+  double starts = (double)turns - (double)l->depth / (double)l->lanes; /* more than of blocks of a vector */
   return l->taps * ((double)l->depth * mean_step_cycles(c) + starts * block_cycles);
 }
 
@@ -186,23 +190,84 @@ static double cycles_of_tile(const Case *c) {
   return ends + overlapped(multiply, read, exposed_l2);
 }
 
-/* Bytes that one of `workers` cores moves from and to L3. */
-static double l3_bytes(const Case *c, double workers) {
+/* Where an item of the order is: its chunk of tiles, counted through all images. */
+typedef struct ChunkPlace {
+  int64_t first, tiles; /* of the chunk */
+  int64_t begin;        /* its first item */
+} ChunkPlace;
+
+static ChunkPlace chunk_at(const Case *c, int64_t item) {
+  int64_t image = item / (c->group_chunk * c->tiles), begin = image * c->group_chunk * c->tiles;
+  int64_t skipped = (item - begin) / (c->group_chunk * c->tile_chunk) * c->tile_chunk;
+  return (ChunkPlace){.first = image * c->tiles + skipped,
+                      .tiles = min_int(c->tile_chunk, c->tiles - skipped),
+                      .begin = begin + skipped * c->group_chunk};
+}
+
+/* Tiles whose input a worker reads that does items begin .. end: those of whole chunks, and of parts of two. */
+static int64_t tiles_of_items(const Case *c, int64_t begin, int64_t end) {
+  ChunkPlace first = chunk_at(c, begin), last = chunk_at(c, end - 1);
+  if (first.begin == last.begin) return min_int(first.tiles, end - begin);
+  int64_t between = last.first - first.first - first.tiles;
+  int64_t of_first = min_int(first.tiles, first.begin + c->group_chunk * first.tiles - begin);
+  return of_first + between + min_int(last.tiles, end - last.begin);
+}
+
+/* The most of the input that a worker reads: 1 if they split the output channels, one of their number if they split the
+ * pixels, and between if they meet inside a chunk. */
+static double part_read(const Case *c) {
+  int64_t all = c->layer->images * c->tiles, items = all * c->oc_groups, cores = c->machine->cores, most = 1;
+  for (int64_t i = 0; i < cores; i++) {
+    int64_t begin = i * items / cores, end = (i + 1) * items / cores;
+    if (begin < end) most = max_int(most, tiles_of_items(c, begin, end));
+  }
+  return most < all ? (double)most / (double)all : 1;
+}
+
+/* The part of a chunk's input that stays in L2 while all its oc groups read it, each with its weights and output. */
+static double part_kept(const Case *c) {
+  double output = (double)c->tile_chunk * c->width * mean_vectors(c) * vector_bytes(c) * (c->layer->residual ? 2 : 1);
+  double bytes = input_bytes(c, c->tile_chunk) + group_weight_bytes(c) + output, l2 = (double)c->machine->l2_bytes;
+  return max_double(0, min_double(1, (none_kept - bytes / l2) / (none_kept - all_kept)));
+}
+
+static double output_bytes(const Case *c) {
   const DirectLayer *l = c->layer;
-  double images = (double)l->images, chunks = (double)ceil_div(c->tiles, c->tile_chunk);
-  double room = usable * (double)c->machine->l2_bytes, weights = group_weight_bytes(c) * (double)c->oc_groups;
-  double chunk_weights = group_weight_bytes(c) * (double)c->group_chunk, chunk_input = input_bytes(c, c->tile_chunk);
-  double group_chunks = (double)ceil_div(c->oc_groups, c->group_chunk);
-  bool keeps_weights = chunk_weights + chunk_input <= room;
-  double sweeps = keeps_weights ? 1 : chunks * images; /* of the weights, by all workers together */
-  double weight_reads = splits_pixels(c) ? weights * (keeps_weights ? workers : sweeps) : weights * sweeps;
-  bool keeps_input = chunk_input + group_weight_bytes(c) <= room;
-  double input_reads = images * chunks * chunk_input * (keeps_input ? group_chunks : (double)c->oc_groups);
-  if (!splits_pixels(c)) input_reads *= (keeps_input ? workers : 1) * foreign;
-  double output = images * (double)(l->out_h * l->out_w * l->oc_vectors) * vector_bytes(c);
-  if (l->of_bytes) output /= 4;
-  double out = output * (l->residual ? 3 : 2) * (c->plan->pass && input_bytes(c, c->tile_chunk) > room ? 2 : 1);
-  return (weight_reads + input_reads + out) / workers;
+  double bytes = (double)(l->images * l->out_h * l->out_w * l->oc_vectors) * vector_bytes(c);
+  return l->of_bytes ? bytes / 4 : bytes;
+}
+
+/* Is the input read as a stream? If it has several blocks, a tile reads a few lines of each. */
+static bool streams_input(const Case *c) { return c->layer->span == 1; }
+
+/* Cycles for a worker to read its input from beyond L2: what it did not write itself is with others, and what L2 does
+ * not keep comes again for each oc group. */
+static double input_cycles(const Case *c) {
+  const Machine *m = c->machine;
+  double input = (double)c->layer->images * input_bytes(c, c->tiles), own = input / m->cores;
+  double groups = (double)ceil_div(c->oc_groups, c->group_chunk), part = part_read(c), kept = part_kept(c);
+  double sweeps = kept * max_double(part, groups / m->cores) + (1 - kept) * (double)c->oc_groups / m->cores;
+  double from_others = max_double(0, part * input - own);
+  double again = max_double(0, sweeps * input - own - from_others);
+  double first = own * (1 - part_in_l2(m, own + output_bytes(c) / m->cores));
+  return cycles_to_read(m, first + again, m->l3_gbps) +
+         cycles_from_others(m, from_others, streams_input(c) ? STREAM_A_BARRIER : LINES_A_BARRIER);
+}
+
+/* Cycles for a worker to move weights and output from and to L3 and memory. */
+static double moved_cycles(const Case *c) {
+  const Machine *m = c->machine;
+  const DirectLayer *l = c->layer;
+  double chunks = (double)ceil_div(c->tiles, c->tile_chunk), chunk_input = input_bytes(c, c->tile_chunk);
+  double room = usable * (double)m->l2_bytes, weights = group_weight_bytes(c) * (double)c->oc_groups;
+  bool keeps_weights = group_weight_bytes(c) * (double)c->group_chunk + chunk_input <= room;
+  double sweeps = keeps_weights ? 1 : chunks * (double)l->images; /* of the weights, by all workers together */
+  double weight_reads = splits_pixels(c) ? weights * (keeps_weights ? m->cores : sweeps) : weights * sweeps;
+  double output = output_bytes(c);
+  double out = output * (l->residual ? 3 : 2) * (c->plan->pass && chunk_input > room ? 2 : 1);
+  return cycles_to_read(m, (weight_reads + out) / m->cores, m->l3_gbps) +
+         cycles_to_fetch(m, weights, !splits_pixels(c)) +
+         cycles_to_retake(m, output / m->cores, l->oc_vectors * c->target->lanes, l->out_h * l->out_w);
 }
 
 static double seconds_of(const Case *c) {
@@ -211,9 +276,8 @@ static double seconds_of(const Case *c) {
   double share = (double)ceil_div(items, m->cores), runs = share / (double)c->tile_chunk;
   double weights = cycles_to_read(m, group_weight_bytes(c), m->l2_gbps);
   double busy = share * cycles_of_tile(c) + runs * (run_cycles + weights);
-  double moved = cycles_to_read(m, l3_bytes(c, (double)m->cores), m->l3_gbps) +
-                 cycles_to_fetch(m, group_weight_bytes(c) * (double)c->oc_groups, !splits_pixels(c));
-  return seconds_of_cycles(m, overlapped(busy, moved, exposed_l3));
+  double fed = overlapped(busy, input_cycles(c), streams_input(c) ? exposed_l3 : exposed_input);
+  return seconds_of_cycles(m, overlapped(fed, moved_cycles(c), exposed_l3));
 }
 
 double direct_seconds(const Target *target, const Machine *machine, const DirectLayer *l, DirectPlan *plan) {
