@@ -50,11 +50,14 @@ enum { CREWS = 1 };
 enum { CREW = 0 };
 
 /* How B is stored: f32, or one of panel_narrow.h.
- * legal: 0 1 2 3 4 */
+ * legal: 0 1 2 3 4 5 */
 enum { WEIGHTS = 0 };
 /* Steps of the depth that share a scale, of integers; 0: all of them. DEPTH_BLOCK is a multiple of it, and of 8.
  * legal: 0 8 16 32 64 128 256 512 1024 */
 enum { SCALE_GROUP = 0 };
+
+/* Blocks begin with even rows. */
+enum { BY_TWO = WEIGHTS == WEIGHTS_BF16_TILES };
 
 typedef struct Gemm {
   const float *a, *b, *scales, *addend;
@@ -159,8 +162,8 @@ static void panel_rows(const Gemm *g, int64_t panel, int64_t begin, int64_t end,
   do { /* once even where K is 0 */
     int64_t depth = min_i64(DEPTH_BLOCK, g->k - k);
     for (int64_t i = begin; i < end; i++) {
-      int64_t first = i * g->m / blocks;
-      block_of_rows(g, panel, k, depth, first, (i + 1) * g->m / blocks - first);
+      int64_t first = block_begin(g->m, i, blocks, BY_TWO);
+      block_of_rows(g, panel, k, depth, first, block_begin(g->m, i + 1, blocks, BY_TWO) - first);
     }
     k += depth;
   } while (k < g->k);

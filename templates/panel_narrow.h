@@ -7,6 +7,7 @@
  *   WEIGHTS_F16   IEEE 754 binary16
  *   WEIGHTS_I8    s8: an integer times a scale
  *   WEIGHTS_I4    the same of 4 bits, -8..7
+ *   WEIGHTS_BF16_TILES  as WEIGHTS_BF16, but products are of bf16, too: panel_bf16.h has them
  *
  * Of floats the sums are bit for bit those of a panel of the same numbers in f32 (panel.h). Of integers the steps of
  * the depth that share a scale, `group` of them, are summed up first, from 0 and in order; one multiply-add by their
@@ -15,8 +16,8 @@
  *
  * A panel is [depth / steps][vectors][LANES] words of 32 bits with that many consecutive steps of a column in each, the
  * first one in the lowest bits: of bf16 two, which cost a load and an instruction each, of I4 eight. F16 and I8 are
- * [depth][vectors][LANES], because CPUs widen those as they load them. It is passed as a pointer to floats. Its scales
- * are [groups][vectors][LANES] floats.
+ * [depth][vectors][LANES], because CPUs widen those as they load them; of BF16_TILES a word has 64 bits. It is passed
+ * as a pointer to floats. Its scales are [groups][vectors][LANES] floats.
  *
  * `type`, `group`, `rows`, `vectors` and `parts` must be constants once inlined.
  */
@@ -25,16 +26,21 @@
 
 #include "half.h"
 #include "panel.h"
+#include "panel_bf16.h"
 
-enum { WEIGHTS_F32, WEIGHTS_BF16, WEIGHTS_F16, WEIGHTS_I8, WEIGHTS_I4 };
+enum { WEIGHTS_F32, WEIGHTS_BF16, WEIGHTS_F16, WEIGHTS_I8, WEIGHTS_I4, WEIGHTS_BF16_TILES };
 
 /* Steps of the depth that share a word. A slice of a panel begins with a word. */
 enum { NARROW_STEPS = 8 }; /* the most */
-static inline int narrow_steps(int type) { return type == WEIGHTS_BF16 ? 2 : type == WEIGHTS_I4 ? NARROW_STEPS : 1; }
+static inline int narrow_steps(int type) {
+  if (type == WEIGHTS_BF16_TILES) return BF16_DEPTH;
+  return type == WEIGHTS_BF16 ? 2 : type == WEIGHTS_I4 ? NARROW_STEPS : 1;
+}
 
 /* Floats that `depth` steps of a panel take; LANES is a multiple of 4. */
 static inline int64_t narrow_floats(int type, int64_t depth, int64_t vectors) {
   int64_t words = ceil_div(depth, narrow_steps(type)) * vectors * LANES;
+  if (type == WEIGHTS_BF16_TILES) return 2 * words;
   return type == WEIGHTS_F16 ? words / 2 : type == WEIGHTS_I8 ? words / 4 : words;
 }
 
@@ -209,6 +215,10 @@ static inline int64_t narrow_group(int group, int64_t k, int64_t depth) {
 SIMD_FUNCTION void narrow_multiply(int type, int group, PanelRow *sums, int rows, int vectors, const float *a,
                                    int64_t a_row, int64_t a_depth, const float *panel, const float *scales,
                                    int64_t depth) {
+  if (type == WEIGHTS_BF16_TILES) {
+    bf16_multiply(sums, rows, vectors, a, a_row, a_depth, panel, depth);
+    return;
+  }
   if (!narrow_is_scaled(type)) {
     narrow_sums(type, sums, rows, vectors, a, a_row, a_depth, panel, depth);
     return;
@@ -227,6 +237,11 @@ SIMD_FUNCTION void narrow_multiply(int type, int group, PanelRow *sums, int rows
 SIMD_FUNCTION void narrow_multiply_row(int type, int group, PanelRow *sums, int panels, int vectors, const float *a,
                                        int64_t a_depth, const float *panel, const float *scales, int64_t depth) {
   int64_t stride = narrow_floats(type, depth, vectors), scales_stride = narrow_scale_floats(group, depth, vectors);
+  if (type == WEIGHTS_BF16_TILES) { /* of each by itself, in as many sums as hide their latency */
+#pragma clang loop unroll(disable)
+    for (int q = 0; q < panels; q++) bf16_multiply(sums + q, 1, vectors, a, 0, a_depth, panel + q * stride, depth);
+    return;
+  }
   if (!narrow_is_scaled(type)) {
     narrow_sums_row(type, sums, panels, vectors, a, a_depth, panel, stride, depth);
     return;
@@ -244,6 +259,10 @@ SIMD_FUNCTION void narrow_multiply_row(int type, int group, PanelRow *sums, int 
 /* As panel_multiply_split(); of integers each group has its partial sums. */
 SIMD_FUNCTION void narrow_multiply_split(int type, int group, vec *sums, int parts, int vectors, const float *a,
                                          const float *panel, const float *scales, int64_t depth) {
+  if (type == WEIGHTS_BF16_TILES) { /* a row has the same sums as among others */
+    bf16_multiply((PanelRow *)sums, 1, vectors, a, 0, 1, panel, depth);
+    return;
+  }
   const bool scaled = narrow_is_scaled(type);
   for (int64_t k = 0, count; k < depth; k += count, scales += scaled ? vectors * LANES : 0) {
     PanelRow partial[PANEL_ROWS], total;

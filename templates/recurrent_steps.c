@@ -38,16 +38,17 @@ enum { DEPTH_BLOCK = 0 };
  * legal: 0 1 */
 enum { INPUT = 0 };
 /* How the weights are stored: f32, or one of panel_narrow.h.
- * legal: 0 1 2 3 4 */
+ * legal: 0 1 2 3 4 5 */
 enum { WEIGHTS = 0 };
 /* Steps of the depth that share a scale, of integers; 0: all of them.
  * legal: 0 8 16 32 64 128 256 512 1024 */
 enum { SCALE_GROUP = 0 };
 
-/* Blocks begin with any sample. */
-enum { BY_TWO = 0 };
-
 #include "panel_narrow.h"
+
+/* Blocks begin with even samples. */
+enum { BY_TWO = WEIGHTS == WEIGHTS_BF16_TILES };
+
 #include "parts/recurrent_cells.h"
 
 /* ---- weights ---- */

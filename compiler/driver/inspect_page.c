@@ -82,10 +82,10 @@ static void add_fused(Text *out, const Node *node) {
 
 static const char *arithmetic_of(const Call *call) {
   const Node *node = call->item->node;
+  if (call->products == RNNCC_I8) return "8-bit integers";
   for (int i = 0; i < node->n_inputs; i++)
-    if (node->inputs[i] && node->inputs[i]->narrow)
-      return call->products == RNNCC_I8 ? "8-bit integers" : "f32, weights of fewer bits";
-  return call->products == RNNCC_I8 ? "8-bit integers" : call->products ? dtype_name(call->products) : "";
+    if (node->inputs[i] && node->inputs[i]->narrow && call->products == RNNCC_F32) return "f32, weights of fewer bits";
+  return call->products ? dtype_name(call->products) : "";
 }
 
 static const char *layout_of(Arena *arena, const Node *node) {

@@ -22,7 +22,7 @@ static int64_t scale_place(const NarrowWeights *narrow, int64_t i) {
 
 bool narrow_alike(const NarrowWeights *a, const NarrowWeights *b) {
   if (a == b) return true;
-  if (!a || !b || a->dtype != b->dtype) return false;
+  if (!a || !b || a->dtype != b->dtype || a->rounds_rows != b->rounds_rows) return false;
   if (!narrow_is_scaled(a)) return true;
   if (a->inner != b->inner || a->count != b->count || a->group != b->group || a->groups != b->groups) return false;
   return !memcmp(a->scales, b->scales, (size_t)(a->count * a->groups) * sizeof *a->scales);
@@ -52,16 +52,17 @@ static Value *new_constant(Graph *graph, const Value *value, float *data, const 
   return made;
 }
 
-Value *narrow_rounded(Graph *graph, const Value *value, DType dtype) {
+Value *narrow_rounded(Graph *graph, const Value *value, const NarrowWeights *form) {
   int64_t count = value_count(value), one[] = {count};
-  Tensor *rounded = tensor_new(graph->arena, dtype, 1, one);
+  Tensor *rounded = tensor_new(graph->arena, form->dtype, 1, one);
   float *data = ARENA_ARRAY(graph->arena, float, count);
   for (int64_t i = 0; i < count; i++) {
     tensor_set(rounded, i, (double)((const float *)value->data)[i]);
     data[i] = (float)tensor_get(rounded, i);
   }
   NarrowWeights *narrow = ARENA_NEW(graph->arena, NarrowWeights);
-  narrow->dtype = dtype;
+  narrow->dtype = form->dtype;
+  narrow->rounds_rows = form->rounds_rows;
   return new_constant(graph, value, data, narrow);
 }
 

@@ -15,7 +15,8 @@ struct NarrowWeights {
   const float *scales; /* of i8 and i4: [count][groups] */
   int64_t inner, count;
   int64_t group, groups;
-  int most; /* narrow_scaled: integers are from -most to most; 0: as many as the type has */
+  bool rounds_rows; /* bf16: kernels round what they multiply by these to bf16, too, and multiply numbers of bf16 */
+  int most;         /* narrow_scaled: integers are from -most to most; 0: as many as the type has */
 };
 
 static inline bool narrow_is_scaled(const NarrowWeights *narrow) {
@@ -32,8 +33,8 @@ const NarrowWeights *narrow_columns(const Value *value, int64_t depth, int64_t d
 float narrow_scale(const NarrowWeights *narrow, int64_t i); /* of element i */
 int narrow_integer(const Value *value, int64_t i);          /* the integer that element i stands for */
 
-/* A new constant: the value's numbers, rounded to bf16 or f16. */
-Value *narrow_rounded(Graph *graph, const Value *value, DType dtype);
+/* A new constant: the value's numbers, rounded to bf16 or f16, as the form says. */
+Value *narrow_rounded(Graph *graph, const Value *value, const NarrowWeights *form);
 
 /* The same to i8 or i4, symmetric, so that the largest number of each group is 127 or 7 times its scale. A group with a
  * number that is infinite or NaN has only NaN. `channels`: its dtype, inner, count, group and most. `feedback`: of

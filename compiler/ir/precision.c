@@ -17,6 +17,7 @@ const char *precision_word(Precision precision) { return words[precision]; }
 
 DType precision_weights(Precision precision) {
   static const DType types[N_WORDS] = {[PRECISION_bf16] = RNNCC_BF16,
+                                       [PRECISION_bf16_dynamic] = RNNCC_BF16,
                                        [PRECISION_f16] = RNNCC_F16,
                                        [PRECISION_int8] = RNNCC_I8,
                                        [PRECISION_int4] = RNNCC_I4};

@@ -32,6 +32,9 @@ static inline double machine_int8_gflops(const Machine *machine, const Target *t
   return target->has_dot ? machine->int8_gflops : machine->gflops;
 }
 
+/* The most of products of bf16: an instruction has four times as many as one of a vector of f32. */
+static inline double machine_bf16_gflops(const Machine *machine) { return 4 * machine->gflops; }
+
 /* native: with this machine's caches and cores. threads: maximum; 0: all. */
 Machine machine_of(const Target *target, bool native, int threads);
 

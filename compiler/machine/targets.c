@@ -171,6 +171,7 @@ static const Target *row_with(Arena *arena, const Target *row, uint32_t wanted) 
   if (wanted & (CPU_AVXVNNI | CPU_AVX512VNNI)) target->has_pair_dot = true;
   if (wanted & CPU_DOTPROD) target->dot_zero = 128;
   if (wanted & row->tile_feature) target->has_tiles = true;
+  if (wanted & row->bf16_feature) target->has_bf16_tiles = true;
   return target;
 }
 

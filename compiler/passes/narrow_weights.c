@@ -18,6 +18,12 @@ bool has_weights(const Node *node) {
   return is_recurrent(node) && can_be_narrow(node->inputs[INPUT_W]) && can_be_narrow(node->inputs[INPUT_R]);
 }
 
+NarrowWeights weights_form(const PrecisionRule *rule) {
+  return (NarrowWeights){.dtype = precision_weights(rule->precision),
+                         .rounds_rows = rule->precision == PRECISION_bf16_dynamic,
+                         .group = rule->group};
+}
+
 /* ---- tables ---- */
 
 /* Does the node leave rows of the last axis, of that length, whole? */
@@ -67,5 +73,5 @@ void narrow_weights(Graph *graph, Node *node, int input, const NarrowWeights *fo
   if (w->narrow) return;
   node->inputs[input] = narrow_is_scaled(form)
                             ? narrow_scaled(graph, w, &channels, feedback_of_table(graph, node, input, depth))
-                            : narrow_rounded(graph, w, form->dtype);
+                            : narrow_rounded(graph, w, form);
 }

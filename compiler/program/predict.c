@@ -18,6 +18,7 @@ typedef struct Walk {
 double peak_of_products(const Call *call) {
   const Machine *machine = call->program->graph->config->machine;
   const Target *target = call->program->graph->config->target;
+  if (call->products == RNNCC_BF16) return machine_bf16_gflops(machine);
   return call->products == RNNCC_I8 ? machine_int8_gflops(machine, target) : machine->gflops;
 }
 

@@ -37,13 +37,14 @@ static bool is_read(const Vocabulary *v, const char *name) {
   return false;
 }
 
-/* simd/simd.h and simd/int8.h include the vocabulary of the target's ISA only. */
+/* simd/simd.h, simd/int8.h and simd/bf16.h include the vocabulary of the target's ISA only. */
 static bool is_of_other_isa(const Vocabulary *v, const char *name) {
   for (int i = 0; target_at(i); i++) {
     const char *isa = target_at(i)->isa;
     if (!strcmp(isa, v->target->isa)) continue;
     if (!strcmp(name, arena_format(v->arena, "simd/%s.h", isa))) return true;
     if (!strcmp(name, arena_format(v->arena, "simd/int8_%s.h", isa))) return true;
+    if (!strcmp(name, arena_format(v->arena, "simd/bf16_%s.h", isa))) return true;
   }
   return false;
 }

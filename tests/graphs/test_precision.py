@@ -128,11 +128,11 @@ def test_a_rule_that_decides_on_nothing_is_told(rnncc, tmp_path, rule):
 
 @pytest.mark.parametrize("given", ["", "int2", "n0=", "=f32", "n0=int8-dynamic,", "n0=int9", "int8:", "int8:48", "int4:4",
                                    "int4:2048", "int8:99999999999999999999", "int8:-8", "int4:32x", "bf16:32", "n0=f32:8",
-                                   "int8-dynamic:32"])
+                                   "int8-dynamic:32", "bf16-dynamic:32"])
 def test_what_is_no_precision_is_refused(rnncc, tmp_path, given):
     done = rnncc("inspect", layers().write(tmp_path), f"--precision={given}")
     assert done.returncode == 2
-    assert "PATTERN=PRECISION" in done.stderr and "f32, bf16, f16, int8, int4, int8-dynamic" in done.stderr
+    assert "PATTERN=PRECISION" in done.stderr and "f32, bf16, f16, int8, int4, bf16-dynamic, int8-dynamic" in done.stderr
 
 
 def test_what_was_chosen_can_be_dumped(rnncc, tmp_path):

@@ -61,6 +61,11 @@ def test_weights_of_fewer_bits_are_told(page):
     assert product[5] == "f32, weights of fewer bits"
 
 
+def test_products_of_bf16_are_told(page):
+    rows = page("--precision=bf16-dynamic", "--target=aarch64-linux-gnu+bf16").rows("nodes")
+    assert next(row for row in rows if row[2] == "MatMul")[5] == "bf16"
+
+
 def test_what_has_no_page_is_refused(rnncc, tmp_path):
     model = network().write(tmp_path)
     done = rnncc("inspect", model, "--html", tmp_path / "no" / "plan.html")

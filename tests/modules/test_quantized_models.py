@@ -6,6 +6,7 @@ import sys
 import numpy
 import pytest
 from support.amount import long_tests
+from support.emitted import run_by
 from support.module import Module
 from support.quantised import quantise, rows
 
@@ -149,3 +150,37 @@ class TestWeightsOf16Bits:
                             for options in ((), (f"--precision={precision}",)))
             same += list(wide == narrow)
         assert len(same) > 500 * len(RATES) and numpy.mean(same) >= 0.999, numpy.mean(same)
+
+
+@pytest.fixture
+def emulated(compile, aarch64_rnnrun, tmp_path):
+    """emulated(model, runs, output) -> the output of each run by products of bf16, under qemu."""
+    def run(model, runs, output):
+        module = compile(model, "--target=aarch64-linux-gnu+bf16", "--precision=bf16-dynamic")
+        return [run_by(aarch64_rnnrun, module, inputs, [output], tmp_path)[output] for inputs in runs]
+
+    return run
+
+
+class TestProductsOfBf16:
+    """They change at most 0.1 points, too."""
+
+    @pytest.mark.every_case
+    @pytest.mark.parametrize("name", ["digits_cnn", "digits_rnn"])
+    def test_digits(self, root, compile, emulated, name):
+        images = numpy.load(root / "models" / "held_out" / "digits.images.npy")
+        labels = numpy.load(root / "models" / "held_out" / "digits.labels.npy")
+        runs, model = [{"x": part} for part in numpy.split(images, 6)], root / "models" / f"{name}.json"
+        wide, narrow = ((numpy.concatenate(found).argmax(1) == labels).mean()
+                        for found in (outputs(compile(model), runs, "probabilities"), emulated(model, runs, "probabilities")))
+        assert narrow >= wide - 0.001, (wide, narrow)
+
+    @pytest.mark.optimised
+    def test_hyphenation(self, root, compile, emulated):
+        lines = (root / "models" / "held_out" / "hyphenate.txt").read_text().splitlines()
+        groups = groups_of([line.split() for line in lines if not line.startswith("#")])[::4 if long_tests() else 32]
+        model, runs = root / "models" / "hyphenate.json", [word_inputs(group) for group in groups]
+        right = [numpy.mean([hyphenated(row[0], p) == row[1] for group, probabilities in zip(groups, found, strict=True)
+                             for row, p in zip(group, probabilities)])
+                 for found in (outputs(compile(model), runs, "probability"), emulated(model, runs, "probability"))]
+        assert right[1] >= right[0] - 0.001, right

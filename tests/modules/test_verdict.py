@@ -18,7 +18,7 @@ def verdict(rnncc, tmp_path):
 
     def told(model, *options, **speeds):
         machine = {"format": "rnncc-machine", "version": 1, "cpu": "of the test", "cores": 2, "l1": 1 << 15, "l2": 1 << 20,
-                   "l3": 1 << 24, "targets": {"x86-64-v3": SPEEDS | speeds}}
+                   "l3": 1 << 24, "targets": {target: SPEEDS | speeds for target in ("x86-64-v3", "aarch64-linux-gnu")}}
         (tmp_path / "machine.json").write_text(json.dumps(machine))
         done = rnncc("inspect", model.write(tmp_path), "--explain", "--target=x86-64-v3", "--threads=1",
                      f"--machine={tmp_path / 'machine.json'}", *options)
@@ -67,6 +67,12 @@ def test_one_row_is_held_by_reading_its_weights(verdict):
 def test_weights_of_fewer_bits_are_not_to_be_tried_again(verdict):
     words = verdict(product(1, 1024, 1024), "--precision=bf16")
     assert not any("--precision" in line for line in words["try"])
+
+
+def test_products_of_bf16_take_a_quarter_of_the_arithmetic(verdict):
+    model, target = product(512, 512, 512), "--target=aarch64-linux-gnu+bf16"
+    wide, narrow = (parts(verdict(model, target, f"--precision={how}")) for how in ("bf16", "bf16-dynamic"))
+    assert wide[1] == narrow[1] == [100, 0, 0] and narrow[0] == pytest.approx(wide[0] / 4, rel=0.02)
 
 
 def test_int8_is_to_be_tried_where_the_machine_gains_by_it(verdict):

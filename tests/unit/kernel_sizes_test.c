@@ -99,6 +99,17 @@ static void two_rows_of_bytes_are_multiplied_where_the_vocabulary_can(void **sta
   arena_free(arena);
 }
 
+/* templates/simd/bf16_neon.h. */
+static void rows_of_bf16_are_multiplied_where_the_vocabulary_can(void **state) {
+  (void)state;
+  Arena *arena = arena_new();
+  assert_true(target_named(arena, "aarch64-linux-gnu+bf16")->has_bf16_tiles);
+  assert_true(target_named(arena, "aarch64-linux-musl+bf16+i8mm")->has_bf16_tiles);
+  assert_false(target_named(arena, "aarch64-linux-gnu+dotprod+i8mm")->has_bf16_tiles);
+  assert_false(target_named(arena, "aarch64-linux-gnu+sve256+bf16")->has_bf16_tiles);
+  arena_free(arena);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_panel_is_the_widest_of_those_with_the_least_padding),
@@ -106,6 +117,7 @@ int main(void) {
       cmocka_unit_test(blocks_of_rows_are_balanced),
       cmocka_unit_test(the_partial_sums_of_a_row_fill_half_the_registers),
       cmocka_unit_test(two_rows_of_bytes_are_multiplied_where_the_vocabulary_can),
+      cmocka_unit_test(rows_of_bf16_are_multiplied_where_the_vocabulary_can),
   };
   return cmocka_run_group_tests_name("kernel_sizes", tests, NULL, NULL);
 }

@@ -184,6 +184,20 @@ static void tiles_take_half_of_the_products_of_a_batch(void **state) {
   }
 }
 
+/* A pair of samples takes a quarter of the products of f32, one sample half of them. */
+static void tiles_of_bf16_take_a_quarter_of_the_products_of_f32(void **state) {
+  (void)state;
+  static const RecurrentVariant one = {.input = INPUT_AHEAD, .workers = 1, .batch_parts = 1};
+  Machine machine = measured_machine();
+  for (int64_t batch = 1; batch <= 6; batch++) {
+    LayerCase wide = layer(LSTM, 100, batch, 64), tiles = wide;
+    wide.weight = tiles.weight = 2;
+    tiles.bf16_tiles = true;
+    double part = recurrent_cost(&machine, &tiles, &one).products / recurrent_cost(&machine, &wide, &one).products;
+    assert_true(part > 0.24 && part < (batch == 6 ? 0.5 : 0.8));
+  }
+}
+
 static void more_work_never_takes_less_time(void **state) {
   (void)state;
   for (int workers = 1; workers <= 2; workers++) {
@@ -317,6 +331,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(the_barrier_is_hidden_while_a_workers_weights_fit_its_cache, setup, teardown),
       cmocka_unit_test_setup_teardown(integers_take_the_part_of_the_time_that_was_measured, setup, teardown),
       cmocka_unit_test_setup_teardown(tiles_take_half_of_the_products_of_a_batch, setup, teardown),
+      cmocka_unit_test_setup_teardown(tiles_of_bf16_take_a_quarter_of_the_products_of_f32, setup, teardown),
       cmocka_unit_test_setup_teardown(hiding_a_barrier_costs_the_gain_of_the_alternating_sweep, setup, teardown),
       cmocka_unit_test_setup_teardown(depth_is_blocked_for_several_blocks_of_samples_whose_weights_lie_beyond_l2, setup,
                                       teardown),

@@ -193,6 +193,9 @@ void profile_free(Profile *profile) {
 
 /* ---- peaks ---- */
 
+/* Products of bf16 for each of f32, at most: not measured. */
+enum { BF16_PRODUCTS = 4 };
+
 static bool is_int8(const rnncc_profile_entry *entry) { return entry->products == RNNCC_I8; }
 
 Peaks profile_peaks(const Profile *profile, const char *isa, int threads) {
@@ -203,6 +206,7 @@ Peaks profile_peaks(const Profile *profile, const char *isa, int threads) {
 }
 
 double peak_of(const Peaks *peaks, const rnncc_profile_entry *entry) {
+  if (entry->products == RNNCC_BF16) return BF16_PRODUCTS * peaks->f32;
   return is_int8(entry) ? peaks->int8 : peaks->f32;
 }
 

@@ -22,6 +22,12 @@ int register_rows(const Target *target, int vectors) {
   return (int)clamp_int(1, rows, MAX_ROWS);
 }
 
+/* Besides the sums of each two rows their input is in a register, and two of weights are. */
+int register_rows_in_tiles(const Target *target, int vectors) {
+  enum { WEIGHTS = 2 };
+  return 2 * (int)clamp_int(1, (target->vector_registers - WEIGHTS) / (2 * vectors + 1), MAX_ROWS / 2);
+}
+
 /* Sums in registers for one row: enough to hide the latency of two additions a cycle. */
 enum { ROW_SUMS_MANY = 16, ROW_SUMS_FEW = 8 };
 
@@ -35,6 +41,7 @@ BlockRows block_rows(int most, const Dim *m, int ways) {
 }
 
 BlockRows block_rows_in_tiles(Graph *graph, int most, const Dim *m, int ways) {
+  if (dim_equals(m, 1)) return (BlockRows){1, 1};
   BlockRows pairs = block_rows(most / 2, dim_ceil_div(graph->dims, m, dim_const(graph->dims, 2)), ways);
   bool even = dim_is_const(m) && dim_value(m) % 2 == 0;
   return (BlockRows){.least = 2 * pairs.least - !even, .most = 2 * pairs.most};

@@ -31,6 +31,8 @@ GemmKnobs gemm_knobs(const Graph *graph, int64_t n, int64_t k, const Dim *m);
 int gemm_panel_vectors(const Target *target, int64_t n);
 /* Rows of a block whose rows * vectors sums stay in the target's registers. */
 int register_rows(const Target *target, int vectors);
+/* The same of tiles; even. */
+int register_rows_in_tiles(const Target *target, int vectors);
 
 void gemm_dump(Text *out, const GemmKnobs *knobs); /* a line of a dump */
 

@@ -10,13 +10,18 @@
 /* Of templates/panel_narrow.h: WEIGHTS_..., and the steps of the depth that share a word. */
 typedef struct Stored {
   DType dtype;
+  bool rounds_rows;
   int knob, steps;
 } Stored;
-static const Stored stored[] = {{RNNCC_BF16, 1, 2}, {RNNCC_F16, 2, 1}, {RNNCC_I8, 3, 1}, {RNNCC_I4, 4, 8}};
+static const Stored stored[] = {{RNNCC_BF16, false, 1, 2},
+                                {RNNCC_F16, false, 2, 1},
+                                {RNNCC_I8, false, 3, 1},
+                                {RNNCC_I4, false, 4, 8},
+                                {RNNCC_BF16, true, 5, 4}};
 
-static const Stored *stored_as(DType dtype) {
+static const Stored *stored_as(const NarrowWeights *narrow) {
   const Stored *found = stored;
-  while (found->dtype != dtype) found++;
+  while (found->dtype != narrow->dtype || found->rounds_rows != narrow->rounds_rows) found++;
   return found;
 }
 
@@ -24,12 +29,12 @@ static const Stored *stored_as(DType dtype) {
 enum { SLICE_STEPS = 8 };
 
 void weights_knobs(KernelSpec *spec, const NarrowWeights *narrow) {
-  kernel_knob(spec, "WEIGHTS", narrow ? stored_as(narrow->dtype)->knob : 0);
+  kernel_knob(spec, "WEIGHTS", narrow ? stored_as(narrow)->knob : 0);
   kernel_knob(spec, "SCALE_GROUP", narrow ? narrow->group : 0);
 }
 
 bool weights_alike(const NarrowWeights *a, const NarrowWeights *b) {
-  return a && b ? a->dtype == b->dtype && a->group == b->group : a == b;
+  return a && b ? stored_as(a) == stored_as(b) && a->group == b->group : a == b;
 }
 
 double weights_size(const NarrowWeights *narrow) {
@@ -42,9 +47,19 @@ int64_t weights_slice(const NarrowWeights *narrow) {
   return narrow && narrow->group > SLICE_STEPS ? narrow->group : SLICE_STEPS;
 }
 
-GemmKnobs narrow_gemm_knobs(GemmKnobs knobs, const NarrowWeights *narrow) {
+bool weights_in_tiles(const NarrowWeights *narrow) { return narrow && narrow->rounds_rows; }
+
+DType weights_products(const NarrowWeights *narrow) { return weights_in_tiles(narrow) ? RNNCC_BF16 : RNNCC_F32; }
+
+/* Of one row a tile has twice as many sums as it needs. */
+enum { MOST_VECTORS_IN_TILES = 8 };
+
+GemmKnobs narrow_gemm_knobs(Graph *graph, GemmKnobs knobs, const Dim *m, const NarrowWeights *narrow) {
   int64_t slice = weights_slice(narrow);
   if (narrow) knobs.depth_block = knobs.depth_block > slice ? knobs.depth_block / slice * slice : slice;
+  if (!weights_in_tiles(narrow)) return knobs;
+  knobs.vectors = (int)min_int(knobs.vectors, MOST_VECTORS_IN_TILES);
+  knobs.rows = block_rows_in_tiles(graph, register_rows_in_tiles(graph->config->target, knobs.vectors), m, 1);
   return knobs;
 }
 
@@ -54,8 +69,8 @@ typedef struct Places {
   int64_t width, steps, depth; /* columns of a panel; of a word; rounded up to whole words */
 } Places;
 
-static Places places_of(const Panels *panels, DType dtype) {
-  Places places = {.width = (int64_t)panels->vectors * panels->lanes, .steps = stored_as(dtype)->steps};
+static Places places_of(const Panels *panels, const NarrowWeights *narrow) {
+  Places places = {.width = (int64_t)panels->vectors * panels->lanes, .steps = stored_as(narrow)->steps};
   places.depth = round_up(panels->depth, places.steps);
   return places;
 }
@@ -81,7 +96,7 @@ static void set_number(Tensor *tensor, DType dtype, int64_t at, const Value *sou
 /* Two of i4 are in a byte. */
 static Value *packed_numbers(Graph *graph, const char *name, const Panels *panels, const Value *source, int64_t first) {
   DType dtype = source->narrow->dtype;
-  Places places = places_of(panels, dtype);
+  Places places = places_of(panels, source->narrow);
   int64_t count = panels_columns(panels) * places.depth;
   if (dtype == RNNCC_I4) count /= 2;
   Tensor *tensor = tensor_new(graph->arena, dtype == RNNCC_I4 ? RNNCC_U8 : dtype, 1, &count);

@@ -23,7 +23,13 @@ double weights_size(const NarrowWeights *narrow);
 /* A slice of the depth begins with a multiple of so many steps, of weights that are stored so. */
 int64_t weights_slice(const NarrowWeights *narrow);
 
-/* The knobs of the product, with such slices. */
-GemmKnobs narrow_gemm_knobs(GemmKnobs knobs, const NarrowWeights *narrow);
+/* The knobs of the product of m rows by these weights, with such slices, and with tiles if it is made in them. */
+GemmKnobs narrow_gemm_knobs(Graph *graph, GemmKnobs knobs, const Dim *m, const NarrowWeights *narrow);
+
+/* Are two rows at once multiplied by these weights? */
+bool weights_in_tiles(const NarrowWeights *narrow);
+
+/* The type of what is multiplied. */
+DType weights_products(const NarrowWeights *narrow);
 
 #endif

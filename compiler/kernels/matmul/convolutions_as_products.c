@@ -93,8 +93,8 @@ bool convolution_can_be_product(Graph *graph, const Node *node, const NarrowWeig
 /* Is it to have weights of fewer bits? */
 static bool is_to_be_small(Graph *graph, const Node *node) {
   const PrecisionRule *rule = precision_rule_of(graph->arena, &graph->config->precision, node->name, NULL);
-  DType dtype = rule ? precision_weights(rule->precision) : RNNCC_NONE;
-  return dtype && convolution_can_be_product(graph, node, &(NarrowWeights){.dtype = dtype, .group = rule->group});
+  const NarrowWeights form = rule ? weights_form(rule) : (NarrowWeights){.dtype = RNNCC_NONE};
+  return form.dtype && convolution_can_be_product(graph, node, &form);
 }
 
 /* The same numbers: what is known of them stays true, as a row has those of an output channel. */

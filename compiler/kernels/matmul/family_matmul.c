@@ -122,7 +122,7 @@ static void schedule(Graph *graph, Node *node) {
   s->product = is_gemm(node) ? gemm_product(graph, node) : matmul_product(graph, node);
   s->plain = node->outputs[0]->dtype != RNNCC_F32;
   s->knobs = gemm_knobs(graph, dim_optimum(s->product.n), dim_optimum(s->product.k), s->product.m);
-  s->knobs = narrow_gemm_knobs(s->knobs, narrow_of(node));
+  s->knobs = narrow_gemm_knobs(graph, s->knobs, s->product.m, narrow_of(node));
   s->packed_floats = packed_floats(graph, s);
   s->base.text = s->plain ? "plain"
                           : arena_format(graph->arena, "n%lldk%lld_v%dr%d", (long long)dim_upper(s->product.n),
@@ -170,7 +170,7 @@ static void give_cost(Call *call, const Node *node, const Product *p) {
   double size = (double)dtype_size(node->outputs[0]->dtype);
   const Value *b = node->inputs[1];
   product_cost(call, p, size, b->narrow ? (double)weights_size(b->narrow) : size, size);
-  if (node->outputs[0]->dtype == RNNCC_F32) call_products(call, RNNCC_F32);
+  if (node->outputs[0]->dtype == RNNCC_F32) call_products(call, weights_products(b->narrow));
 }
 
 static void lower_plain(Program *program, Node *node, const Product *p) {

@@ -9,6 +9,7 @@
 #include "ir/narrow.h"
 #include "kernels/matmul/convolutions_as_products.h"
 #include "kernels/recurrent/int8.h"
+#include "machine/targets.h"
 #include "passes.h"
 #include "passes/narrow_weights.h"
 #include "shapes/build.h"
@@ -21,8 +22,8 @@ static bool is_recurrent(const Node *node) {
  * is.
  */
 static bool may_be_small(Graph *graph, const Node *node, const PrecisionRule *rule) {
-  DType dtype = precision_weights(rule->precision);
-  const NarrowWeights form = {.dtype = dtype ? dtype : RNNCC_BF16, .group = rule->group};
+  NarrowWeights form = weights_form(rule);
+  if (!form.dtype) form.dtype = RNNCC_BF16;
   return has_weights(node) || convolution_can_be_product(graph, node, &form);
 }
 
@@ -60,12 +61,12 @@ static void choose(Graph *graph, Node *node) {
   for (int input = INPUT_W; input <= last_weights(node); input++) {
     const PrecisionRule *rule = rule_for(graph, node, input);
     if (!rule || !can_follow(node, rule)) continue;
-    DType dtype = precision_weights(rule->precision);
+    const NarrowWeights form = weights_form(rule);
     if (is_recurrent(node))
       set_attribute(graph, node,
                     attribute_one_of(ATTR_precision,
                                      rule->precision == PRECISION_int8_dynamic ? PRODUCTS_int8_dynamic : PRODUCTS_f32));
-    if (dtype) narrow_weights(graph, node, input, &(NarrowWeights){.dtype = dtype, .group = rule->group});
+    if (form.dtype) narrow_weights(graph, node, input, &form);
   }
 }
 
@@ -87,11 +88,23 @@ static bool decides(Graph *graph, const PrecisionRule *rule) {
   return false;
 }
 
+/* Kernels of products of bf16 are only for CPUs that have them: on others they would take longer than those of f32,
+ * which err less. */
+static void check_target(const Graph *graph, const PrecisionRule *rule) {
+  const Target *target = graph->config->target;
+  if (rule->precision == PRECISION_bf16_dynamic && !target->has_bf16_tiles)
+    error_at(LOCATION_FILE(graph->file), EXIT_UNSUPPORTED,
+             "--precision=%s: %s has no matrix products of bf16, as aarch64-linux-gnu+bf16 has; bf16 keeps the weights "
+             "so on every target",
+             precision_word(rule->precision), target->name);
+}
+
 static void check_rules(Graph *graph) {
   const PrecisionRules *rules = &graph->config->precision;
   for (int i = 0; i < rules->count; i++) {
     const PrecisionRule *rule = &rules->list[i];
     bool products = rule->precision != PRECISION_int8_dynamic;
+    check_target(graph, rule);
     if (!decides(graph, rule))
       warn_at(LOCATION_FILE(graph->file), "--precision: no %s is computed by \"%s%s%s\"",
               products ? "RNN, GRU, LSTM, MatMul, Gemm or Conv of few windows" : "RNN, GRU or LSTM",

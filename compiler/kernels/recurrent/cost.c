@@ -59,15 +59,21 @@ LayerCase layer_case(const MmLayer *layer, const Target *target) {
   result.input_vectors = gemm_panel_vectors(target, layer->gates * result.panels * result.panel_units);
   result.input_rows = register_rows(target, result.input_vectors);
   result.takes_hide = row->phases == 1 && result.most_batch == 1 && result.steps > 1;
-  result.weight = weights_size(layer->node->inputs[INPUT_R]->narrow);
+  const NarrowWeights *narrow = layer->node->inputs[INPUT_R]->narrow;
+  result.weight = weights_size(narrow);
+  result.bf16_tiles = !int8_asked(layer->node) && weights_in_tiles(narrow);
+  if (result.bf16_tiles) {
+    result.rows = register_rows_in_tiles(target, vectors);
+    result.input_rows = register_rows_in_tiles(target, result.input_vectors);
+  }
   if (!int8_asked(layer->node)) return result;
   result.int8 = true;
   result.weight = 1;
   result.dot = int8_dot(target, layer->node);
   result.tiles = target->has_tiles;
-  if (int8_in_tiles(target, result.batch)) result.rows = int8_tile_rows(target, vectors);
+  if (int8_in_tiles(target, result.batch)) result.rows = register_rows_in_tiles(target, vectors);
   if (int8_in_tiles(target, result.steps * result.batch))
-    result.input_rows = int8_tile_rows(target, result.input_vectors);
+    result.input_rows = register_rows_in_tiles(target, result.input_vectors);
   result.takes_hide = result.takes_steps = result.takes_chunks = false;
   return result;
 }
@@ -193,9 +199,12 @@ double meeting_ns(const Machine *m, int workers) {
 }
 
 /* Instructions of a vector of weights, 4 bytes a lane whatever its elements are, with each of `samples` on average. In
- * tiles a pair of them has one, and the last of an odd number counts as a pair. */
+ * tiles a pair of them has one, and the last of an odd number counts as a pair. Of bf16 a vector is one of f32, a step
+ * of the depth: two instructions multiply two samples by four of these. */
 static double instructions(const LayerCase *l, double samples) {
-  if (l->tiles && samples > 1) return (double)ceil_div((int64_t)samples, 2) / samples;
+  double pairs = (double)ceil_div((int64_t)samples, 2);
+  if (l->bf16_tiles) return pairs / samples / 2;
+  if (l->tiles && samples > 1) return pairs / samples;
   return l->int8 ? l->dot : 1;
 }
 
@@ -205,8 +214,8 @@ static double multiply_ns(const Machine *m, const LayerCase *l, double bytes, in
                           double passes) {
   TileCycles tile = tile_step(m, l->lanes, samples / passes, vectors, samples > passes ? 1 : l->parts);
   double bytes_a_step = (l->int8 ? 4.0 : l->weight) * l->lanes * vectors, steps = bytes / bytes_a_step * passes;
-  double exposed = samples > passes ? EXPOSED_LOADS * tile.load : 0;
-  return steps * max_double(instructions(l, samples) * tile.multiply + exposed, tile.load) / m->ghz;
+  double load = l->bf16_tiles ? tile.load / 2 : tile.load, exposed = samples > passes ? EXPOSED_LOADS * load : 0;
+  return steps * max_double(instructions(l, samples) * tile.multiply + exposed, load) / m->ghz;
 }
 
 /* The whole team computes the input's products of all steps, then a barrier. */

@@ -168,7 +168,7 @@ static void lower_input_product(Program *program, const Node *node, const Layer 
   call_flops(call, 2 * results / l->products * k, EXTENTS(l->steps, l->batch));
   call_bytes(call, 4 * (k + n), EXTENTS(l->steps, l->batch));
   call_bytes(call, (double)weights_size(node->inputs[INPUT_W]->narrow) * n * k, EXTENTS(NULL));
-  call_products(call, RNNCC_F32);
+  call_products(call, weights_products(node->inputs[INPUT_W]->narrow));
 }
 
 static void lower_length_check(Program *program, const Node *node, const Layer *l) {
@@ -233,7 +233,7 @@ static void lower_steps(Program *program, const Node *node, const Layer *l, int 
   call_flops(call, 2 * weights, EXTENTS(l->steps, l->batch));
   call_bytes(call, (double)weights_size(node->inputs[INPUT_R]->narrow) * weights, EXTENTS(l->steps));
   call_bytes(call, 12 * h, EXTENTS(l->steps, l->batch));
-  call_products(call, RNNCC_F32);
+  call_products(call, weights_products(node->inputs[INPUT_R]->narrow));
   share_directions(call, apart);
 }
 

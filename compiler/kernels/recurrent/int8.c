@@ -166,14 +166,8 @@ int int8_dot(const Target *target, const Node *node) {
 
 bool int8_in_tiles(const Target *target, int64_t rows) { return target->has_tiles && rows > 1; }
 
-/* Besides the sums of each two rows their input is in a register, and two of weights are. */
-int int8_tile_rows(const Target *target, int vectors) {
-  enum { MAX_PAIRS = 4, WEIGHTS = 2 };
-  return 2 * (int)clamp_int(1, (target->vector_registers - WEIGHTS) / (2 * vectors + 1), MAX_PAIRS);
-}
-
 static BlockRows rows_in_tiles(Graph *graph, int vectors, const Dim *m, int ways) {
-  return block_rows_in_tiles(graph, int8_tile_rows(graph->config->target, vectors), m, ways);
+  return block_rows_in_tiles(graph, register_rows_in_tiles(graph->config->target, vectors), m, ways);
 }
 
 void int8_plan_products(Graph *graph, const Node *node, Layer *l) {

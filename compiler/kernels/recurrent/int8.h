@@ -27,8 +27,6 @@ const char *int8_obstacle(const Node *node);
 int int8_dot(const Target *target, const Node *node);
 /* Are so many rows multiplied in tiles? */
 bool int8_in_tiles(const Target *target, int64_t rows);
-/* Rows of a block of tiles whose sums stay in registers. */
-int int8_tile_rows(const Target *target, int vectors);
 
 /* Sets how products are made, and the rows of their blocks. */
 void int8_plan_products(Graph *graph, const Node *node, Layer *layer);

@@ -102,13 +102,13 @@ static RecurrentVariant chosen_variant(const Graph *graph, const Node *node) {
 
 /* The product with W: its rows are the samples of all steps, or of a chunk. In a batch-first chunk each sample is a
  * product of its own; the last chunk may be shorter. */
-static GemmKnobs input_gemm(Graph *graph, const Layer *l) {
+static GemmKnobs input_gemm(Graph *graph, const NarrowWeights *narrow, const Layer *l) {
   int chunk = l->variant.chunk;
   int64_t columns = l->gates_row / l->products;
-  if (!chunk) return gemm_knobs(graph, columns, l->inputs, dim_mul(graph->dims, l->steps, l->batch));
-  const Dim *steps = dim_const(graph->dims, chunk);
-  const Dim *m = l->batch_first ? steps : dim_mul(graph->dims, steps, l->batch);
-  GemmKnobs knobs = gemm_knobs(graph, columns, l->inputs, m);
+  const Dim *steps = chunk ? dim_const(graph->dims, chunk) : l->steps;
+  const Dim *m = chunk && l->batch_first ? steps : dim_mul(graph->dims, steps, l->batch);
+  GemmKnobs knobs = narrow_gemm_knobs(graph, gemm_knobs(graph, columns, l->inputs, m), m, narrow);
+  if (!chunk) return knobs;
   if (!dim_is_const(l->steps) || dim_value(l->steps) % chunk) knobs.rows.least = 1;
   return knobs;
 }
@@ -118,11 +118,11 @@ static void choose_products(Graph *graph, const NarrowWeights *narrow, Layer *l)
   int64_t vectors = l->panels * l->gates * l->unit_vectors; /* of a direction */
   l->gates_row = l->directions * vectors * graph->config->target->lanes;
   l->products = l->variant.chunk ? (int)l->directions : 1;
-  l->gemm = narrow_gemm_knobs(input_gemm(graph, l), narrow);
+  l->gemm = input_gemm(graph, narrow, l);
   if (l->products == 1 || vectors % l->gemm.vectors == 0) return;
   l->variant.chunk = 0;
   l->products = 1;
-  l->gemm = narrow_gemm_knobs(input_gemm(graph, l), narrow);
+  l->gemm = input_gemm(graph, narrow, l);
 }
 
 static void choose_knobs(Graph *graph, const Node *node, Layer *l) {
@@ -133,8 +133,11 @@ static void choose_knobs(Graph *graph, const Node *node, Layer *l) {
   bool with_step = l->variant.input == INPUT_WITH_STEP;
   l->panel_parts = with_step || l->int8 ? 1 : cell_panel_parts(target, product_vectors, dim_upper(l->batch));
   product_vectors /= l->panel_parts;
-  int most = register_rows(target, with_step ? l->gates * l->unit_vectors : product_vectors);
-  l->rows = block_rows(most, l->batch, l->variant.batch_parts);
+  int block_vectors = with_step ? l->gates * l->unit_vectors : product_vectors, ways = l->variant.batch_parts;
+  if (!l->int8 && weights_in_tiles(narrow_input(node, INPUT_R)))
+    l->rows = block_rows_in_tiles(graph, register_rows_in_tiles(target, block_vectors), l->batch, ways);
+  else
+    l->rows = block_rows(register_rows(target, block_vectors), l->batch, ways);
   l->parts = cell_partial_sums(target, product_vectors);
   l->halves = !l->int8 && l->panels % 2 && l->panels >= 3 && l->variant.workers > 1 && !l->variant.hide;
   choose_products(graph, l->int8 ? NULL : narrow_input(node, INPUT_W), l);

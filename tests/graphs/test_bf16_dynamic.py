@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: MIT
+"""Products of bf16 (--precision=bf16-dynamic) under qemu, against double precision's products of the same rounded numbers;
+a row has the same bits alone and among others, and on any number of threads.
+
+Each two products take two sums, which may each be wrong by one part in 2^23 of what is summed up: K / 2 times two of a sum of K.
+Numbers that are not rounded to bf16, or rounded otherwise, are wrong by one part in 2^9."""
+import re
+import subprocess
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from support.emitted import run_by
+from support.model_builder import Model
+
+TARGET = "--target=aarch64-linux-gnu+bf16"
+EPS = 2.0**-23
+
+
+def bf16(x):
+    return np.asarray(x, np.float32).astype(ml_dtypes.bfloat16).astype(np.float64)
+
+
+def product(x, w):
+    """Of rounded numbers, and how far f32 may be from it; the last addend and element-wise step may add an EPS each."""
+    terms = np.abs(bf16(x)) @ np.abs(bf16(w))
+    return bf16(x) @ bf16(w), (x.shape[-1] + 4) * EPS * terms
+
+
+def assert_within(got, exact, limit, what):
+    assert got.shape == exact.shape and (np.abs(got - exact) <= limit + 1e-37).all(), f"{what}: {np.abs(got - exact).max()}"
+
+
+@pytest.fixture
+def emulated(compile, aarch64_rnnrun, tmp_path):
+    """emulated(model, *options) -> run(feeds, threads) -> name -> array"""
+    def build(model, *options):
+        (folder := tmp_path / str(len(list(tmp_path.iterdir())))).mkdir()
+        module = compile(model.write(folder), TARGET, "--precision=bf16-dynamic", *options, optimised=False)
+        return lambda feeds, threads=1: run_by(aarch64_rnnrun, module, feeds, list(model.outputs), folder, threads)
+    return build
+
+
+# ---- products ----
+
+# Rows, K and N: each remainder of K by four, odd rows and columns that fill no panel; sums that are put by, as K is deep; one
+# row with so many weights that they come from memory.
+SHAPES = [(1, 45, 67), (2, 64, 16), (3, 46, 20), (13, 47, 67), (6, 1, 33), (5, 3, 7), (4, 2, 130), (13, 2051, 20), (1, 702, 203),
+          (7, 130, 3)]
+
+
+def test_products_are_those_of_rounded_numbers(emulated):
+    net, rng, due, feeds = Model(), np.random.default_rng(1), {}, {}
+    for i, (rows, K, N) in enumerate(SHAPES):
+        x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((rows, K), (K, N)))
+        net.node("MatMul", [net.input(f"x{i}", "f32", [rows, K]), net.constant(w)], [f"y{i}"])
+        net.output(f"y{i}")
+        due[f"y{i}"], feeds[f"x{i}"] = product(x, w), x
+    got = emulated(net)(feeds)
+    for name, (exact, limit) in due.items():
+        assert_within(got[name], exact, limit, name)
+
+
+@pytest.mark.parametrize("transA", [0, 1])
+def test_gemm_of_any_strides_and_its_epilogue(transA, emulated):
+    """Relu(alpha x w + beta c): K of a transposed x does not stand side by side."""
+    rng, net, feeds, due = np.random.default_rng(2), Model(), {}, {}
+    for K in (45, 8, 3):
+        x, w, c = (rng.standard_normal(shape).astype(np.float32) for shape in ((7, K), (21, K), (21,)))
+        a = net.input(f"x{K}", "f32", [K, 7] if transA else [7, K])
+        b = net.node("Gemm", [a, net.constant(w), net.constant(c)], transA=transA, transB=1, alpha=.5, beta=2.0)
+        net.node("Relu", [b], [f"y{K}"])
+        net.output(f"y{K}")
+        exact, limit = product(x, w.T)
+        feeds[f"x{K}"] = np.ascontiguousarray(x.T) if transA else x
+        due[f"y{K}"] = np.maximum(exact / 2 + 2 * c.astype(np.float64), 0), limit + 4 * EPS * np.abs(c)
+    got = emulated(net)(feeds)
+    for name, (exact, limit) in due.items():
+        assert_within(got[name], exact, limit, name)
+
+
+def test_numbers_that_are_not_finite_stay_so(emulated):
+    x, w = np.ones((3, 6), np.float32), np.ones((6, 5), np.float32)
+    x[0, 5], x[1, 0], w[2, 3] = np.inf, np.nan, -np.inf  # the NaN stands behind the infinity
+    net = Model()
+    net.output(net.node("MatMul", [net.input("x", "f32", [3, 6]), net.constant(w)]))
+    (got,) = emulated(net)({"x": x}).values()
+    with np.errstate(invalid="ignore"):
+        assert np.array_equal(got, x @ w, equal_nan=True)
+
+
+def test_a_row_has_the_same_bits_alone_and_among_others(emulated):
+    net, rng = Model(), np.random.default_rng(3)
+    net.dim("M", 1, 6, 13)
+    net.output(net.node("MatMul", [net.input("x", "f32", ["M", 301]), net.constant(rng.standard_normal((301, 50)).astype(np.float32))]))
+    run, x = emulated(net), rng.standard_normal((13, 301)).astype(np.float32)
+    (due,) = run({"x": x}).values()
+    for rows, threads in ((1, 1), (2, 3), (3, 2), (5, 1), (12, 3), (13, 5)):
+        for first in (0, 13 - rows):
+            (got,) = run({"x": x[first:first + rows]}, threads).values()
+            assert np.array_equal(got.view(np.uint32), due[first:first + rows].view(np.uint32)), (rows, threads)
+
+
+# ---- recurrent layers ----
+
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+LAYERS = [("LSTM", 17, 37, {}), ("LSTM", 5, 16, {"direction": "bidirectional"}), ("GRU", 9, 33, {}),
+          ("GRU", 33, 9, {"linear_before_reset": 1}), ("RNN", 7, 50, {"direction": "reverse"})]
+T, B = 5, 7
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+class Layer:
+    def __init__(self, net, op, inputs, units, **attributes):
+        rng = np.random.default_rng([4, inputs, units])
+        self.op, self.H, self.attributes = op, units, attributes
+        self.directions = 1 + (attributes.get("direction") == "bidirectional")
+        rows = GATES[op] * units
+        self.W, self.R = (rng.uniform(-.5, .5, (self.directions, rows, depth)).astype(np.float32) for depth in (inputs, units))
+        self.b = rng.uniform(-.1, .1, (self.directions, 2 * rows)).astype(np.float32)
+        self.input, self.output = f"x_{op}{inputs}", f"Y_{op}{inputs}"
+        x = net.input(self.input, "f32", ["T", "B", inputs])
+        net.node(op, [x, *map(net.constant, (self.W, self.R, self.b))], [self.output], hidden_size=units, **attributes)
+        net.output(self.output)
+        self.x = rng.standard_normal((T, B, inputs)).astype(np.float32)
+
+    def sums(self, d, weights, v, rows=slice(None)):
+        return bf16(v) @ bf16(weights[d][rows]).T
+
+    def step(self, d, x, h, c):
+        """The next state, c, and what a state that is rounded here, and next to a tie, may change."""
+        H, Wb, Rb = self.H, *np.split(self.b[d].astype(np.float64), 2)
+        W, R = self.sums(d, self.W, x) + Wb, self.sums(d, self.R, h) + Rb
+        if self.op == "RNN":
+            return np.tanh(W + R), c, 0
+        if self.op == "LSTM":
+            i, o, f, g = np.split(W + R, 4, axis=-1)
+            c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+            return sigmoid(o) * np.tanh(c), c, 0
+        z, r = (sigmoid(W[:, k:k + H] + R[:, k:k + H]) for k in (0, H))
+        last, doubt = slice(2 * H, 3 * H), 0
+        if self.attributes.get("linear_before_reset"):
+            hidden = r * R[:, last]
+        else:
+            hidden = self.sums(d, self.R, r * h, last) + Rb[last]
+            doubt = np.abs(bf16(r * h * (1 + 1e-5)) - bf16(r * h * (1 - 1e-5))) @ np.abs(self.R[d][last].astype(np.float64)).T
+        return (1 - z) * np.tanh(W[:, last] + hidden) + z * h, c, doubt
+
+    def check(self, y, samples=slice(None)):
+        """Each step by the states that the kernel itself has made of the steps before, so that no rounding goes the other way.
+        An error of a gate, or of a cell state, is at most as large in what is made of it, and adds up over the steps."""
+        magnitude = (np.abs(self.W).sum(-1).max() * np.abs(self.x).max() + np.abs(self.R).sum(-1).max() + 1)
+        limit = T * (self.W.shape[2] + self.H + 4) * EPS * magnitude
+        assert limit < 5e-3, "as large as a number that is not rounded"
+        for d in range(self.directions):
+            back = d == 1 or self.attributes.get("direction") == "reverse"
+            h = c = np.zeros(y.shape[2:])
+            for t in range(T)[::-1 if back else 1]:
+                due, c, doubt = self.step(d, self.x[t, samples], h, c)
+                error = np.abs(y[t, d] - due)
+                assert (error <= limit + doubt).all() and np.median(error) < 2e-6, (self.output, t, error.max(), limit)
+                h = y[t, d].astype(np.float64)
+
+
+@pytest.fixture(scope="module")
+def network():
+    net = Model()
+    net.dim("T", 1, T, 8)
+    net.dim("B", 1, B, 9)
+    return net, [Layer(net, op, inputs, units, **more) for op, inputs, units, more in LAYERS]
+
+
+def feeds_of(layers, samples=slice(None)):
+    return {layer.input: np.ascontiguousarray(layer.x[:, samples]) for layer in layers}
+
+
+@pytest.mark.parametrize("options", [[], ["--rnn=input=step,workers=1"]], ids=["", "in one sweep"])
+def test_recurrent_layers_multiply_rounded_numbers(options, network, emulated):
+    net, layers = network
+    got = emulated(net, *options)(feeds_of(layers), 2)
+    for layer in layers:
+        layer.check(got[layer.output])
+
+
+def assert_same_bits(got, due, samples, what):
+    for name in due:
+        part = np.ascontiguousarray(due[name][:, :, samples])
+        assert np.array_equal(got[name].view(np.uint32), part.view(np.uint32)), (name, what)
+
+
+def test_a_sample_has_the_same_bits_in_any_batch_and_on_any_threads(network, emulated):
+    net, layers = network
+    run = emulated(net)
+    due = run(feeds_of(layers), 1)
+    for samples, threads in ((slice(0, 1), 1), (slice(6, 7), 2), (slice(0, 2), 3), (slice(1, 4), 1), (slice(2, 7), 2), (slice(None), 3)):
+        assert_same_bits(run(feeds_of(layers, samples), threads), due, samples, (samples, threads))
+
+
+@pytest.mark.parametrize("how", ["workers=2,batch_parts=1,depth_block=16", "workers=3,batch_parts=3", "chunk=2"])
+def test_each_way_to_run_a_layer_has_the_same_bits(how, network, emulated):
+    net, layers = network
+    due, got = (emulated(net, f"--rnn={one}")(feeds_of(layers), 3) for one in ("workers=1,batch_parts=1", how))
+    assert_same_bits(got, due, slice(None), how)
+
+
+def of_one_sample(largest):
+    net = Model()
+    net.dim("T", 1, T, 8)
+    net.dim("B", 1, 1, largest)
+    return net, [Layer(net, op, inputs, units, **more) for op, inputs, units, more in LAYERS]
+
+
+def test_one_sample_has_the_same_bits_where_it_is_all_that_there_is(emulated):
+    """Of a batch that the compiler knows to be one."""
+    found = []
+    for largest in (1, 2):
+        net, layers = of_one_sample(largest)
+        found.append(emulated(net, "--rnn=workers=2,hide=0")(feeds_of(layers, slice(0, 1)), 2))
+    assert_same_bits(*found, slice(None), "of one sample")
+
+
+def test_the_sums_of_one_sample_may_be_made_in_halves(emulated):
+    """Over the units that each of two workers makes, whichever of them adds up."""
+    net, layers = of_one_sample(1)
+    run = emulated(net, "--rnn=workers=2,hide=1")
+    one, two = (run(feeds_of(layers, slice(0, 1)), threads) for threads in (1, 2))
+    assert_same_bits(one, two, slice(None), "threads")
+    for layer in layers:
+        layer.check(two[layer.output], slice(0, 1))
+
+
+def test_weights_that_can_change_are_packed_so_too(network, emulated):
+    net, layers = network
+    due, got = (emulated(net, f"--weights={how}")(feeds_of(layers), 2) for how in ("constant", "mutable"))
+    assert_same_bits(got, due, slice(None), "mutable")
+
+
+def test_of_an_even_number_of_rows_all_blocks_are_of_pairs(rnncc, aarch64_rnnrun, tmp_path):
+    """Ten rows are four and six, not twice five, which would take an instruction more of six. A block of an odd number ends the
+    program, by a line in the emitted C."""
+    net, rng = Model(), np.random.default_rng(7)
+    x = net.input("x", "f32", [10, 12])
+    net.output(net.node("MatMul", [x, net.constant(rng.standard_normal((12, 16)).astype(np.float32))]))
+    net.dim("T", 9, 9, 9)
+    net.dim("B", 10, 10, 10)
+    layer = Layer(net, "LSTM", 12, 16)
+    done = rnncc(net.write(tmp_path), TARGET, "--precision=bf16-dynamic", "--rnn=workers=1", "--emit=c", "-o", tmp_path / "c")
+    assert done.returncode == 0, done.stderr
+    unit = tmp_path / "c" / "network.c"
+    text, found = re.subn(r"(void k\d+_block_of_rows\([^)]*\) \{)", r"\1 if (rows % 2) __builtin_trap();", unit.read_text())
+    unit.write_text(text)
+    subprocess.run(["make", "-s", "-C", tmp_path / "c"], check=True)
+    feeds = {"x": rng.standard_normal((10, 12)).astype(np.float32), layer.input: rng.standard_normal((9, 10, 12)).astype(np.float32)}
+    run_by(aarch64_rnnrun, tmp_path / "c" / "module.so", feeds, list(net.outputs), tmp_path)
+    assert found == 3  # of the product, of the layer's with W, and with R
+
+
+def test_a_profile_counts_four_such_products_for_one_of_floats(compile, aarch64_rnnrun, tmp_path):
+    """At most, as the peak of f32 alone is measured."""
+    net, rng = Model(), np.random.default_rng(8)
+    net.output(net.node("MatMul", [net.input("x", "f32", [60, 64]), net.constant(rng.standard_normal((64, 512)).astype(np.float32))]))
+    module = compile(net.write(tmp_path), TARGET, "--precision=bf16-dynamic", optimised=False)
+    done = aarch64_rnnrun("profile", module, "--threads", 1, "--runs", 3)
+    assert done.returncode == 0, done.stderr
+    peak = float(re.search(r"^peak: (\S+) GFLOP/s", done.stderr, re.M)[1])
+    (row,) = [line.split() for line in done.stdout.splitlines() if line.endswith("  n0")]
+    speed, share = 2 * 60 * 64 * 512 / (1e3 * float(row[0])), float(row[5])
+    assert share == pytest.approx(100 * speed / (4 * peak), rel=.5), (done.stdout, peak)  # qemu's peak has one digit or two
+
+
+# ---- the option ----
+
+def test_weights_of_a_layer_may_differ_in_how_they_are_multiplied(emulated):
+    """In one sweep they could not."""
+    net = Model()
+    net.dim("T", 1, T, 8)
+    net.dim("B", 1, B, 9)
+    layer, found = Layer(net, "LSTM", 17, 37), []
+    for precision in ("f32,*.R=bf16-dynamic,*.W=bf16", "f32,*.R=bf16-dynamic"):
+        layer.W = layer.W if found else bf16(layer.W).astype(np.float32)
+        net.arrays = {name: layer.W if array.shape == layer.W.shape else array for name, array in net.arrays.items()}
+        found.append(emulated(net, f"--precision={precision}", "--rnn=input=step,workers=1")({layer.input: layer.x}))
+    assert_same_bits(*found, slice(None), "W in bf16")
+
+
+def layers_of_all_kinds():
+    net, rng = Model(), np.random.default_rng(5)
+    x = net.input("x", "f32", [4, 1, 8])
+    weights = [net.constant(rng.standard_normal((1, 24, 8)).astype(np.float32)) for _ in range(2)]
+    net.output(net.node("GRU", [x, *weights], ["Y"], hidden_size=8))
+    net.output(net.node("MatMul", [x, net.constant(rng.standard_normal((8, 8)).astype(np.float32))]))
+    return net
+
+
+@pytest.mark.parametrize("target", ["x86-64-v3", "aarch64-linux-gnu", "aarch64-linux-gnu+dotprod+i8mm", "aarch64-linux-gnu+sve256+bf16"])
+@pytest.mark.parametrize("precision", ["bf16-dynamic", "f32,n0=bf16-dynamic"])
+def test_a_target_without_such_products_is_refused(target, precision, rnncc, tmp_path):
+    done = rnncc("inspect", layers_of_all_kinds().write(tmp_path), f"--target={target}", f"--precision={precision}")
+    assert done.returncode == 3 and f"--precision=bf16-dynamic: {target} has no matrix products of bf16" in done.stderr
+
+
+@pytest.mark.parametrize("precision, knobs", [("bf16", {1}), ("bf16-dynamic", {5}), ("bf16-dynamic,n0=bf16", {1, 5}),
+                                              ("n0.R=bf16-dynamic", {0, 5})])
+def test_each_node_has_the_products_that_it_is_to_have(precision, knobs, rnncc, tmp_path):
+    """By the knob WEIGHTS of the kernels."""
+    done = rnncc(layers_of_all_kinds().write(tmp_path), TARGET, f"--precision={precision}", "--emit=c", "-o", tmp_path / "c")
+    assert done.returncode == 0, done.stderr
+    assert set(map(int, re.findall(r"^/\* ---- kernel .* WEIGHTS=(\d)", (tmp_path / "c" / "network.c").read_text(), re.M))) == knobs
