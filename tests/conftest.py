@@ -218,8 +218,7 @@ def compile(rnncc, module_cache):
 
 @pytest.fixture(scope="session")
 def rnnrun_of(module_cache):
-    """rnnrun_of(target, cpu of qemu's): rnnrun built for another architecture, under qemu-user, or another libc. Not optimised,
-    which would take clang as long again for each: what tests run for long is the module."""
+    """rnnrun_of(target, cpu of qemu's): rnnrun built for another architecture, under qemu-user, or another libc."""
 
     def built(triple):
         path = module_cache / f"rnnrun-{triple}"
@@ -229,7 +228,7 @@ def rnnrun_of(module_cache):
                 tools = ROOT / "tools"
                 sources = sorted(path for room in ("command", "rnnrun", "speed") for path in (tools / room).glob("*.c"))
                 before, after = program_flags(triple)
-                subprocess.run(["clang-19", "-std=gnu11", "-O0", "-D_GNU_SOURCE", f"-I{ROOT}/runtime", f"-I{tools}/command",
+                subprocess.run(["clang-19", "-std=gnu11", "-O1", "-D_GNU_SOURCE", f"-I{ROOT}/runtime", f"-I{tools}/command",
                                 f"-I{tools}/speed", f"-I{build_directory()}/tools/report", "-o", path, *before, *sources, ROOT / "runtime" / "cpu.c", *after], check=True)
         return path
 
