@@ -136,8 +136,7 @@ def page(results):
         "Cyclone's, of three pipes.",
         "",
         "llvm-mca has no core that ends with SSE2 or SSE4.2: their loops are shown on cores that run them beside wider "
-        "vectors. Neoverse V1 has SVE of 256 bits, SiFive's P670 has RVV of 128. Of the networks of convolutions, these "
-        "targets have those on record whose kernels differ.",
+        "vectors. Neoverse V1 has SVE of 256 bits, SiFive's P670 has RVV of 128.",
         "",
         table(CASE_HEAD, [case_row(*one) for one in each]),
         "",
