@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -124,26 +125,36 @@ static void a_child_forked_in_the_middle_of_a_run_works(void **state) {
   close_model(&busy.it);
 }
 
+/* What a process and its child see of each other. */
+typedef struct Shared {
+  _Atomic int runs, over;
+} Shared;
+
 /* A process that is stopped and continued at any time still ends its runs. */
 static void stop_and_continue_lose_nothing(void **state) {
   (void)state;
+  Shared *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  assert_true(shared != MAP_FAILED);
   pid_t child = fork();
   if (child == 0) {
     Fixture it;
     int failures = 0;
-    alarm(60);
+    alarm(240); /* only where a run hangs */
     open_model(&it, 3);
-    for (int i = 0; i < 20000; i++) failures |= run_again_from_zero(&it);
+    for (; !shared->over; shared->runs++) failures |= run_again_from_zero(&it);
     close_model(&it);
     _exit(failures);
   }
   for (int i = 0; i < 30; i++) {
-    usleep(500 + 137 * i);
+    for (int seen = shared->runs, tries = 0; shared->runs == seen && tries < 10000; tries++) usleep(100);
+    usleep(137 * i);
     kill(child, SIGSTOP);
     usleep(300);
     kill(child, SIGCONT);
   }
+  shared->over = 1;
   assert_int_equal(exit_of(child), 0);
+  munmap(shared, sizeof *shared);
 }
 
 enum { COUNTERS = 4, COUNTS = 20000 };
