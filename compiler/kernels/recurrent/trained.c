@@ -62,7 +62,7 @@ TrainedSteps plan_steps(const Graph *graph, const Trained *t, int unit_vectors, 
     s.split = (Split){ways, 1, 1};
   }
   s.workers = s.split.i * s.split.j;
-  s.parts = gates % 2 ? 1 : cell_panel_parts(target, gates * unit_vectors, extents.i);
+  s.parts = gates % 2 ? 1 : cell_panel_parts(target, gates * unit_vectors, extents.i); /* a part has whole gates */
   s.part_vectors = gates * unit_vectors / s.parts;
   s.rows = block_rows(register_rows(target, s.part_vectors), t->batch, s.split.i);
   if (s.split.i > 1) s.rows.least = 1; /* the run may have fewer workers */
