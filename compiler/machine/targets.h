@@ -57,4 +57,7 @@ const char *target_features(Arena *arena, const Target *target);
 bool target_runs_here(const Target *target);
 const Target *target_at(int index); /* NULL past the end */
 
+/* Has it 16 vector registers or fewer, not 32? As FEW_REGISTERS of templates/simd/simd.h. */
+static inline bool target_has_few_registers(const Target *target) { return target->vector_registers < 32; }
+
 #endif

@@ -302,10 +302,9 @@ typedef struct Search {
 enum { UNROLLS = 3 };
 static const int *unrolls_of(const Search *s) {
   static const int few_sums[UNROLLS] = {8, 4, 2}, many_sums[UNROLLS] = {2, 1, 4}, short_turns[UNROLLS] = {1, 2, 4};
-  enum { MANY_REGISTERS = 32 };
   const Target *target = s->target;
   if (target->two_operands || (target->lane_operands && s->layer->of_bytes)) return short_turns;
-  return target->vector_registers < MANY_REGISTERS && !s->layer->of_bytes ? few_sums : many_sums;
+  return target_has_few_registers(target) && !s->layer->of_bytes ? few_sums : many_sums;
 }
 
 static void consider(const Search *s, DirectPlan plan, bool usual) {

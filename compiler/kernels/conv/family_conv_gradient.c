@@ -22,7 +22,7 @@ static int even_part(int64_t all, int64_t most) { return (int)ceil_div(all, ceil
 
 /* Vectors of output channels: each loads x once for several products; but of few registers most are sums. */
 static int choose_vectors(const Target *target, const Convolution *conv) {
-  int most = target->vector_registers > 16 ? 4 : 2;
+  int most = target_has_few_registers(target) ? 2 : 4;
   return even_part(ceil_div(conv->kernels, target->lanes), most);
 }
 

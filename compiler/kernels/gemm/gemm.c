@@ -57,7 +57,7 @@ static bool comes_from_memory(const Graph *graph, int64_t n, int64_t k) {
  * than the others, but rarely so narrow that its sums wait for each other. */
 enum { MIN_ROW_VECTORS = 4, MAX_ROW_VECTORS_FEW = 13 };
 static int most_row_vectors(const Target *target) {
-  if (target->vector_registers >= 32) return ROW_SUMS_MANY;
+  if (!target_has_few_registers(target)) return ROW_SUMS_MANY;
   return target->sums > ROW_SUMS_FEW ? MAX_ROW_VECTORS_FEW : ROW_SUMS_FEW;
 }
 
@@ -74,7 +74,7 @@ static int row_vectors(const Graph *graph, int64_t n) {
 }
 
 int gemm_panel_vectors(const Target *target, int64_t n) {
-  return panels_best_vectors(n, target->lanes, target->vector_registers >= 32 ? 4 : 2);
+  return panels_best_vectors(n, target->lanes, target_has_few_registers(target) ? 2 : 4);
 }
 
 GemmKnobs gemm_knobs(const Graph *graph, int64_t n, int64_t k, const Dim *m) {
@@ -82,14 +82,12 @@ GemmKnobs gemm_knobs(const Graph *graph, int64_t n, int64_t k, const Dim *m) {
   bool one_row = dim_equals(m, 1);
   if (one_row && n >= ROW_SUMS_MANY * target->lanes && comes_from_memory(graph, n, k))
     return (GemmKnobs){.rows = {1, 1}, .vectors = row_vectors(graph, n), .group = 1, .depth_block = MAX_DEPTH};
-  bool many = target->vector_registers >= 32;
   GemmKnobs knobs = {.vectors = gemm_panel_vectors(target, n)};
   knobs.rows = block_rows(register_rows(target, knobs.vectors), m, 1);
   int64_t panels = (n + knobs.vectors * target->lanes - 1) / (knobs.vectors * target->lanes);
+  int most_sums = target_has_few_registers(target) ? ROW_SUMS_FEW : ROW_SUMS_MANY;
   knobs.group = 1;
-  while (2 * knobs.group * knobs.vectors <= (many ? ROW_SUMS_MANY : ROW_SUMS_FEW) && 2 * knobs.group <= panels &&
-         knobs.group < 8)
-    knobs.group *= 2;
+  while (2 * knobs.group * knobs.vectors <= most_sums && 2 * knobs.group <= panels && knobs.group < 8) knobs.group *= 2;
   knobs.depth_block = target->l2_bytes / 2 / (4 * knobs.vectors * target->lanes);
   return knobs;
 }

@@ -105,7 +105,7 @@ static bool all_pairs_fit(const Int8Schedule *s) {
 
 /* Panels of a single row that are multiplied at once: enough sums to hide the latency of a dot product. */
 static int row_group(const Target *target, const Int8Panels *panels) {
-  int most = target->vector_registers >= 32 ? 16 : 8, group = 1;
+  int most = target_has_few_registers(target) ? 8 : 16, group = 1;
   int64_t count = (panels->columns - 1) / ((int64_t)panels->vectors * panels->lanes) + 1;
   while (2 * group * panels->vectors <= most && 2 * group <= count && group < 8) group *= 2;
   return group;

@@ -23,8 +23,7 @@ Cell cell_of(const Node *node) {
 }
 
 int cell_unit_vectors(Cell cell, const Target *target, int64_t hidden) {
-  enum { MANY_REGISTERS = 32 };
-  int vectors = target->vector_registers >= MANY_REGISTERS ? cells[cell].widest : cells[cell].widest_few;
+  int vectors = target_has_few_registers(target) ? cells[cell].widest_few : cells[cell].widest;
   while (ceil_div(hidden, target->lanes) % vectors) vectors /= 2;
   return vectors;
 }
@@ -37,7 +36,7 @@ int cell_panel_parts(const Target *target, int product_vectors, int64_t batch) {
 }
 
 int cell_partial_sums(const Target *target, int product_vectors) {
-  int sums = target->vector_registers >= 32 ? 16 : 12, parts = 1;
+  int sums = target_has_few_registers(target) ? 12 : 16, parts = 1;
   while (2 * parts * product_vectors <= sums && parts < 8) parts *= 2;
   return parts;
 }

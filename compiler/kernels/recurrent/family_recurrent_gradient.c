@@ -105,7 +105,7 @@ static double with_loads(const Target *target, int vectors) {
   return 1 + (1.0 / vectors + 1.0 / register_rows(target, vectors)) / 8;
 }
 
-static int most_vectors(const Target *target) { return target->vector_registers >= 32 ? 4 : 2; }
+static int most_vectors(const Target *target) { return target_has_few_registers(target) ? 2 : 4; }
 
 /* Vectors of units in a panel: so that no worker has many more than another, as wide as registers allow. */
 static int choose_vectors(const Graph *graph, const Trained *l) {
