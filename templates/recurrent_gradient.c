@@ -168,26 +168,59 @@ SIMD_FUNCTION void finish_unit(const Layer *l, const Unit *u, int second, vec su
   }
 }
 
+/* Where a sample's step is in X's rows and Y's, in S and the gates' gradients, and the states that it began with: NULL
+ * where these are zero. */
+typedef struct Place {
+  int64_t length, output, state;
+  const float *saved, *h_before, *c_before;
+  float *gates;
+} Place;
+
+static inline Place place_of(const Layer *l, int64_t step, int64_t sample) {
+  const Extents *e = &l->extents;
+  int64_t H = e->hidden, length = length_of(e, sample), time = time_of(e, l->direction, step, length);
+  int64_t own = l->direction * H, row = row_at(e, time, sample) * l->units_row + own;
+  Place at = {.length = length,
+              .output = output_at(e, l->direction, time, sample),
+              .state = state_at(e, l->direction, sample),
+              .gates = l->gates + row * SAVED};
+  bool first = step == 0;
+  int64_t before = step < length && !first ? time_of(e, l->direction, step - 1, length) : 0;
+  const float *h = first ? l->initial_h : l->y, *c = first ? l->initial_c : l->saved;
+  at.saved = CELL == CELL_RNN ? l->y + at.output : l->saved + row * SAVED;
+  if (h) at.h_before = h + (first ? at.state : output_at(e, l->direction, before, sample));
+  if (CELL == CELL_LSTM && c)
+    at.c_before = c + (first ? at.state : (row_at(e, before, sample) * l->units_row + own) * SAVED + GATES * H);
+  return at;
+}
+
+static inline void fetch_sample(const Layer *l, int64_t step, int64_t panel, int64_t sample) {
+  int64_t unit = panel * PANEL_UNITS, state = sample * l->state_row + unit;
+  Place at = place_of(l, step, sample);
+  for (int k = 0; k < SAVED; k++) fetch_units(at.saved + k * l->extents.hidden + unit);
+  if (l->dy) fetch_units(l->dy + at.output + unit);
+  if (CELL == CELL_LSTM) {
+    if (at.c_before) fetch_units(at.c_before + unit);
+    fetch_units(l->cell + state);
+  } else if (CELL != CELL_RNN) {
+    if (at.h_before) fetch_units(at.h_before + unit);
+    fetch_units(l->carry + state);
+  }
+}
+
 /* Ends a sample's step; `half`: of GRU_BEFORE its second half. */
 SIMD_FUNCTION void finish_sample(const Layer *l, int64_t step, int64_t panel, int64_t sample, const float *tile,
                                  int second, bool half) {
-  const Extents *e = &l->extents;
-  int64_t H = e->hidden, length = length_of(e, sample), time = time_of(e, l->direction, step, length);
-  int64_t row = row_at(e, time, sample) * l->units_row, own = l->direction * H;
-  int64_t state = state_at(e, l->direction, sample), output = output_at(e, l->direction, time, sample);
-  bool inside = step < length, first = step == 0;
-  int64_t before = inside && !first ? time_of(e, l->direction, step - 1, length) : 0;
-  const float *h = first ? l->initial_h : l->y, *c = first ? l->initial_c : l->saved;
-  if (h) h += first ? state : output_at(e, l->direction, before, sample);
-  if (c) c += first ? state : row_at(e, before, sample) * l->units_row * SAVED + own * SAVED + GATES * H;
+  Place at = place_of(l, step, sample);
+  bool inside = step < at.length;
   for (int v = 0; v < UNIT_VECTORS; v++) {
     int64_t unit = panel * PANEL_UNITS + v * LANES;
-    Unit u = {.unit = unit, .count = H - unit};
-    u.saved = CELL == CELL_RNN ? l->y + output + unit : l->saved + (row + own) * SAVED + unit;
-    u.gates = l->gates + (row + own) * SAVED + unit;
+    Unit u = {.unit = unit, .count = l->extents.hidden - unit};
+    u.saved = at.saved + unit;
+    u.gates = at.gates + unit;
     u.next = l->next[step & 1] + sample * l->next_row + unit;
-    u.h_before = h ? h + unit : NULL;
-    if (CELL == CELL_LSTM) u.c_before = c ? c + unit : NULL;
+    u.h_before = at.h_before ? at.h_before + unit : NULL;
+    if (CELL == CELL_LSTM) u.c_before = at.c_before ? at.c_before + unit : NULL;
     u.at = sample * l->state_row + unit;
     vec sum = vload(tile + v * LANES);
     if (!inside) {
@@ -195,14 +228,19 @@ SIMD_FUNCTION void finish_sample(const Layer *l, int64_t step, int64_t panel, in
     } else if (half) {
       gru_reset(l, &u, second, sum);
     } else {
-      finish_unit(l, &u, second, sum, output, state, step == length - 1);
+      finish_unit(l, &u, second, sum, at.output, at.state, step == at.length - 1);
     }
   }
 }
 
 SIMD_FUNCTION void finish_panel(const Layer *l, int64_t step, int64_t panel, const float *tile, int second, bool half) {
-  for (int64_t sample = l->share.sample; sample < l->share.sample_end; sample++)
-    finish_sample(l, step, panel, sample, tile + (sample - l->share.sample) * PANEL_UNITS, second, half);
+  const int64_t first = l->share.sample, end = l->share.sample_end;
+  for (int64_t sample = first; sample < min_i64(first + SAMPLES_AHEAD, end); sample++)
+    fetch_sample(l, step, panel, sample);
+  for (int64_t sample = first; sample < end; sample++) {
+    if (sample + SAMPLES_AHEAD < end) fetch_sample(l, step, panel, sample + SAMPLES_AHEAD);
+    finish_sample(l, step, panel, sample, tile + (sample - first) * PANEL_UNITS, second, half);
+  }
 }
 
 #include "parts/trained_finish.h"

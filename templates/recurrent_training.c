@@ -137,35 +137,60 @@ SIMD_FUNCTION vec next_state(const Layer *l, const Unit *u, int second, vec h) {
   return next;
 }
 
+/* Where a sample's step is in S and Y; y is NULL where there is none. */
+typedef struct Place {
+  int64_t length;
+  float *saved, *y;
+} Place;
+
+static inline Place place_of(const Layer *l, int64_t step, int64_t sample) {
+  const Extents *e = &l->extents;
+  int64_t length = length_of(e, sample), time = time_of(e, l->direction, step, length);
+  return (Place){length, l->saved + row_at(e, time, sample) * l->saved_row,
+                 l->y ? l->y + output_at(e, l->direction, time, sample) : NULL};
+}
+
+static inline void fetch_sample(const Layer *l, int64_t step, int64_t panel, int64_t sample) {
+  int64_t unit = panel * PANEL_UNITS, state = sample * l->state_row + unit;
+  Place at = place_of(l, step, sample);
+  for (int k = 0; k < SAVED; k++) fetch_units(at.saved + k * l->extents.hidden + unit);
+  if (at.y) fetch_units(at.y + unit);
+  fetch_units(l->state[step & 1] + state);
+  if (CELL == CELL_LSTM) fetch_units(l->cell + state);
+}
+
 /* Ends a sample's step, or of GRU_BEFORE its first half. */
 SIMD_FUNCTION void finish_sample(const Layer *l, int64_t step, int64_t panel, int64_t sample, const float *tile,
                                  int second, bool half) {
   const Extents *e = &l->extents;
-  int64_t length = length_of(e, sample), time = time_of(e, l->direction, step, length);
-  float *saved = l->saved + row_at(e, time, sample) * l->saved_row;
-  float *y = l->y ? l->y + output_at(e, l->direction, time, sample) : NULL;
+  Place at = place_of(l, step, sample);
   for (int u = 0; u < UNIT_VECTORS; u++) {
     int64_t unit = panel * PANEL_UNITS + u * LANES;
-    Unit place = {tile + u * LANES, saved + unit, unit, e->hidden - unit, sample * l->state_row + unit};
+    Unit place = {tile + u * LANES, at.saved + unit, unit, e->hidden - unit, sample * l->state_row + unit};
     vec h = vload(l->state[step & 1] + place.at), out = vzero();
     if (half) {
-      if (step < length) gru_reset(l, &place, second, h);
+      if (step < at.length) gru_reset(l, &place, second, h);
       continue;
     }
-    if (step < length) {
+    if (step < at.length) {
       h = out = next_state(l, &place, second, h);
     } else {
       for (int k = 0; k < SAVED; k++) save(l, &place, k, vzero());
     }
     vstore(l->state[~step & 1] + place.at, h);
-    if (y) panel_store(y + unit, out, place.count);
+    if (at.y) panel_store(at.y + unit, out, place.count);
   }
 }
 
 SIMD_FUNCTION void finish_panel(const Layer *l, int64_t step, int64_t panel, const float *tile, int second, bool half) {
   const int64_t row = (CELL == CELL_GRU_BEFORE && !half ? SECOND_VECTORS : PRODUCT_VECTORS) * LANES;
-  for (int64_t sample = l->share.sample; sample < l->share.sample_end; sample++)
-    finish_sample(l, step, panel, sample, tile + (sample - l->share.sample) * row, second, half);
+  const int64_t first = l->share.sample, end = l->share.sample_end;
+  for (int64_t sample = first; sample < min_i64(first + SAMPLES_AHEAD, end); sample++)
+    fetch_sample(l, step, panel, sample);
+  for (int64_t sample = first; sample < end; sample++) {
+    if (sample + SAMPLES_AHEAD < end) fetch_sample(l, step, panel, sample + SAMPLES_AHEAD);
+    finish_sample(l, step, panel, sample, tile + (sample - first) * row, second, half);
+  }
 }
 
 #include "parts/trained_finish.h"

@@ -7,7 +7,7 @@
  * whose depth is the chunk's rows. Then each transposes columns of its gates, a strip at a time, and multiplies the
  * strip with all panels while its cache has it. On the way each column is summed: the gradient of a bias. A sum runs
  * over the rows of a chunk, then over the chunks, in order, whichever worker has it. Rows beyond a sample's length
- * are zero, whatever stands there.
+ * are zero, whatever stands there. Where that makes chunks too short, X and H take turns.
  */
 #include "parts/trained_layer.h"
 
@@ -17,6 +17,11 @@ enum { CHUNK = 512 };
 /* Maximum columns of a strip: a multiple of LANES.
  * legal: 16..256 */
 enum { STRIP = 64 };
+
+/* 1: the panels of a chunk's H take the place of its X's, so that there is room for chunks of twice the rows, whose
+ * products begin and end half as often; a strip is transposed for each of the two.
+ * legal: 0 1 */
+enum { IN_TURNS = 0 };
 
 enum { PRODUCT_VECTORS = UNIT_VECTORS, SECOND_VECTORS = 0 };
 
@@ -28,12 +33,12 @@ enum { COLUMN_FLOATS = CHUNK + LANES, STRIP_VECTORS = STRIP / LANES };
 typedef struct Layer {
   Extents extents;
   int64_t inputs, gates_row;
-  const float *gates, *x, *y, *initial_h; /* x, y: NULL where dW, dR are not wanted */
+  const float *gates, *x, *y, *initial_h; /* x, y: NULL where dW, dR are not wanted, or not in this turn */
   float *x_panels, *h_panels, *r_panels;  /* h, r: of direction d at d * states_floats; r: GRU_BEFORE's reset parts */
   int64_t states_floats;
-  float *turned, *tile; /* this worker's */
-  float *dw, *dr, *db;
-  int64_t first, count; /* rows of the chunk */
+  float *turned, *tile;     /* this worker's */
+  float *dw, *dr, *wb, *rb; /* wb, rb: W's and R's part of dB, [D][2][GATES][H] from there on, or NULL */
+  int64_t first, count;     /* rows of the chunk */
 } Layer;
 
 static int64_t whole(int64_t columns) { return round_up(columns, PANEL_UNITS); }
@@ -116,16 +121,27 @@ SIMD_FUNCTION vec turn_square(const Layer *l, const float *from, float *to, int6
   return sums;
 }
 
+/* Rows far ahead of i, which lie too far apart to be foreseen. */
+static void fetch_rows(const Layer *l, const float *from, int64_t columns, int64_t i) {
+  enum { ROWS_AHEAD = 16 };
+  int64_t first = i + ROWS_AHEAD, end = min_i64(first + LANES, l->count);
+  for (int64_t row = first; row < end; row++)
+    for (int64_t at = 0; at < columns; at += LINE_FLOATS) prefetch_later(from + row * l->gates_row + at);
+}
+
 /* sums, and same_sums: of the columns over all chunks so far, or NULL. */
 static void turn_strip(const Layer *l, const float *from, int64_t columns, float *sums, float *same_sums) {
   int64_t vectors = ceil_div(columns, LANES);
+  const float *begun = !l->first ? NULL : sums ? sums : same_sums;
   vec totals[STRIP_VECTORS];
   for (int64_t v = 0; v < vectors; v++)
-    totals[v] = sums && l->first ? panel_load(sums + v * LANES, columns - v * LANES) : vzero();
-  for (int64_t i = 0; i < l->count; i += LANES)
+    totals[v] = begun ? panel_load(begun + v * LANES, columns - v * LANES) : vzero();
+  for (int64_t i = 0; i < l->count; i += LANES) {
+    fetch_rows(l, from, columns, i);
     for (int64_t v = 0; v < vectors; v++)
       totals[v] =
           turn_square(l, from + v * LANES, l->turned + v * LANES * COLUMN_FLOATS, i, columns - v * LANES, totals[v]);
+  }
   for (int64_t v = 0; v < vectors; v++) {
     if (sums) panel_store(sums + v * LANES, totals[v], columns - v * LANES);
     if (same_sums) panel_store(same_sums + v * LANES, totals[v], columns - v * LANES);
@@ -133,15 +149,23 @@ static void turn_strip(const Layer *l, const float *from, int64_t columns, float
 }
 
 /* Adds the tile to the panel's part of a gradient, `width` columns of it, or in the first chunk writes it there. */
-static void give_tile(const Layer *l, float *to, int64_t to_row, int64_t rows, int64_t width) {
+SIMD_FUNCTION void give_columns(const Layer *l, float *to, int64_t to_row, int64_t rows, int64_t width) {
+  bool adds = l->first > 0;
   for (int64_t m = 0; m < rows; m++) {
-    for (int64_t v = 0; v < UNIT_VECTORS; v++) {
+#pragma clang loop unroll(full)
+    for (int v = 0; v < UNIT_VECTORS; v++) {
       float *at = to + m * to_row + v * LANES;
       vec sum = vload(l->tile + (m * UNIT_VECTORS + v) * LANES);
       int64_t count = width - v * LANES;
-      panel_store(at, l->first ? vadd(panel_load(at, count), sum) : sum, count);
+      panel_store(at, adds ? vadd(panel_load(at, count), sum) : sum, count);
     }
   }
+}
+static void give_tile(const Layer *l, float *to, int64_t to_row, int64_t rows, int64_t width) {
+  if (width >= PANEL_UNITS)
+    give_columns(l, to, to_row, rows, PANEL_UNITS);
+  else
+    give_columns(l, to, to_row, rows, width);
 }
 
 static void fetch_tile(float *to, int64_t to_row, int64_t rows, int64_t width) {
@@ -167,11 +191,12 @@ static void add_strip(const Layer *l, int64_t direction, int64_t gate, int64_t u
   int64_t H = l->extents.hidden, first = (direction * GATES + gate) * H + unit;
   bool candidate = GATES == 3 && gate == GATES - 1, apart = CELL == CELL_GRU_AFTER && candidate;
   const float *from = l->gates + l->first * l->gates_row + (direction * SAVED + gate) * H + unit;
-  float *wb = l->db ? l->db + direction * GATES * H + first : NULL, *rb = wb ? wb + GATES * H : NULL;
+  int64_t sums = direction * GATES * H + first;
+  float *wb = l->wb ? l->wb + sums : NULL, *rb = l->rb ? l->rb + sums : NULL;
   const float *states = CELL == CELL_GRU_BEFORE && candidate ? l->r_panels : l->h_panels;
-  turn_strip(l, from, count, wb, apart ? NULL : rb);
+  if (!apart || wb || l->dw) turn_strip(l, from, count, wb, apart ? NULL : rb);
   if (l->dw) multiply_strip(l, l->x_panels, l->dw + first * l->inputs, count, l->inputs);
-  if (apart) turn_strip(l, from + H, count, rb, NULL);
+  if (apart && (rb || l->dr)) turn_strip(l, from + H, count, rb, NULL);
   if (l->dr) multiply_strip(l, states + direction * l->states_floats, l->dr + first * H, count, H);
 }
 
@@ -187,9 +212,17 @@ static void add_chunk(const Layer *l, int64_t worker, int64_t workers) {
   }
 }
 
+/* Of the chunk, what this turn is of. */
+static void take_turn(Team *team, const Layer *l, int64_t workers) {
+  pack_chunk(l, team);
+  team_barrier(team);
+  if (team->rank < workers) add_chunk(l, team->rank, workers);
+}
+
 /* gates: [T * B][D][SAVED][H], see recurrent_gradient.c. panels: CHUNK * (I + D * H, of GRU_BEFORE twice; I and H
- * padded to panels) floats, I's only with dw, H's only with dr. slots: of `workers` workers, STRIP * (CHUNK + LANES +
- * UNIT_VECTORS * LANES) floats each; others rest. dw, dr, db, initial_h and lengths may be NULL. */
+ * padded to panels) floats, I's only with dw, H's only with dr; IN_TURNS, the larger part. slots: of `workers` workers,
+ * STRIP * (CHUNK + LANES + UNIT_VECTORS * LANES) floats each; others rest. dw, dr, db, initial_h and lengths may be
+ * NULL; IN_TURNS, dw and dr are not. */
 static void weight_gradients(Team *team, const float *gates, const float *x, const float *y, const float *initial_h,
                              const Length *lengths, float *panels, float *slots, float *dw, float *dr, float *db,
                              int64_t workers, int64_t inputs, int64_t steps, int64_t batch, int64_t hidden,
@@ -203,9 +236,10 @@ static void weight_gradients(Team *team, const float *gates, const float *x, con
   l.initial_h = initial_h;
   l.dw = dw;
   l.dr = dr;
-  l.db = db;
+  l.wb = db;
+  l.rb = db ? db + GATES * hidden : NULL;
   l.x_panels = panels;
-  l.h_panels = panels + (dw ? CHUNK * whole(inputs) : 0);
+  l.h_panels = panels + (dw && !IN_TURNS ? CHUNK * whole(inputs) : 0);
   l.r_panels = l.h_panels + directions * states;
   l.states_floats = states;
   l.turned = slots + team->rank * STRIP * (COLUMN_FLOATS + PANEL_UNITS);
@@ -214,9 +248,15 @@ static void weight_gradients(Team *team, const float *gates, const float *x, con
   do { /* once even without rows */
     l.count = min_i64(CHUNK, rows - l.first);
     if (l.first) team_barrier(team); /* the panels are not read any more */
-    pack_chunk(&l, team);
-    team_barrier(team);
-    if (team->rank < workers) add_chunk(&l, team->rank, workers);
+    Layer now = l;
+    if (IN_TURNS) {
+      now.y = NULL, now.dr = now.rb = NULL;
+      take_turn(team, &now, workers);
+      team_barrier(team);
+      now = l;
+      now.x = NULL, now.dw = now.wb = NULL;
+    }
+    take_turn(team, &now, workers);
     l.first += CHUNK;
   } while (l.first < rows);
 }

@@ -17,7 +17,7 @@ enum { CELL = CELL_LSTM };
 enum { UNIT_VECTORS = 1 };
 /* A panel of weights comes in so many parts, [depth][PART_VECTORS][LANES] each, and a part is multiplied by all rows
  * before the next: with few registers a part has more rows, so its loads feed more multiply-adds.
- * legal: 1 2 */
+ * legal: 1 2 3 */
 enum { PANEL_PARTS = 1 };
 /* Maximum rows of a block of a panel's product.
  * legal: 1..8 */
@@ -77,6 +77,13 @@ static inline int64_t output_at(const Extents *e, int64_t direction, int64_t tim
 }
 static inline int64_t state_at(const Extents *e, int64_t direction, int64_t sample) {
   return (e->batch_first ? sample * e->directions + direction : direction * e->batch + sample) * e->hidden;
+}
+
+/* What ends a step reads a line here and there, which no cache foresees: so each sample's are fetched so many samples
+ * before its turn. */
+enum { SAMPLES_AHEAD = 4 };
+static inline void fetch_units(const float *units) {
+  for (int64_t at = 0; at < PANEL_UNITS; at += LINE_FLOATS) vprefetch(units + at);
 }
 
 /* ---- workers ---- */

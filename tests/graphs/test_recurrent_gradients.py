@@ -216,6 +216,8 @@ MANY = [Trained(op="LSTM", I=21, H=34, direction="bidirectional", peepholes=True
         Trained(op="GRU", I=9, H=66, direction="reverse", h0=True),
         Trained(op="RNN", I=21, H=34, direction="bidirectional", h0=True),
         Trained(op="RNN", I=5, H=20, layout=1, direction="bidirectional", lengths=True)]
+IN_TURNS = [(configuration, 50) for configuration in MANY]  # chunks so short that X and H take turns
+AT_ONCE = [(Trained(op="LSTM", I=5, H=66, lengths=True), 250)]  # three longer ones
 
 
 def model_of_many(configuration, T, B, others):
@@ -230,11 +232,15 @@ def model_of_many(configuration, T, B, others):
     return model
 
 
-@pytest.mark.parametrize("configuration", MANY, ids=lambda c: f"{c.op}-{c.direction}-{c.H}")
-def test_rows_of_many_chunks_with_gradients_over_what_was_saved(configuration, compile, rnncc, tmp_path):
+def id_of(part):
+    return f"{part.op}-{part.direction}-{part.H}" if isinstance(part, Trained) else f"T{part}"
+
+
+@pytest.mark.parametrize("configuration, T", IN_TURNS + AT_ONCE, ids=id_of)
+def test_rows_of_many_chunks_with_gradients_over_what_was_saved(configuration, T, compile, rnncc, tmp_path):
     """Central differences; and the same bits where nothing can be written over S and Y's gradient, since they are
     outputs. The gates' gradients take no memory of their own, except of an RNN whose Y has other rows."""
-    T, B = 50, 6
+    B = 6
     feeds = configuration.all_feeds(T, B)
     given = configuration.named(configuration.to_layout(feeds | {"gY": -feeds["gY"]}))
 
@@ -254,14 +260,19 @@ def test_rows_of_many_chunks_with_gradients_over_what_was_saved(configuration, c
     assert not is_over_apart and is_over == (configuration.op != "RNN" or bool(configuration.layout))
 
 
+IN_PARTS = {"lstm": Trained(op="LSTM", I=7, H=528, h0=True, c0=True, lengths=True),
+            "gru_after": Trained(op="GRU", I=7, H=528, h0=True, lengths=True, linear_before_reset=1)}
+
+
 @pytest.mark.parametrize("target", ("x86-64-v3", "x86-64"))
-def test_panels_in_parts_agree_with_central_differences(target, compile, rnncc, tmp_path):
-    """Sixteen registers hold few rows of an LSTM's panel, which is then in two parts: of more samples than those rows, and
-    with more units than a block of the depth."""
-    configuration, T, B = Trained(op="LSTM", I=7, H=522, h0=True, c0=True, lengths=True), 3, 7
+@pytest.mark.parametrize("cell", IN_PARTS)
+def test_panels_in_parts_agree_with_central_differences(cell, target, compile, rnncc, tmp_path):
+    """Sixteen registers hold few rows of all gates, whose panel is then in parts, two of an LSTM's gates or each of a GRU's:
+    of more samples than those rows, and backwards with more gates than a block of the depth."""
+    configuration, T, B = IN_PARTS[cell], 3, 11
     feeds = configuration.all_feeds(T, B)
     path = model_of_training([configuration], T, B).write(tmp_path)
-    assert "LSTMTraining lstm_i7h522_r4" in " ".join(rnncc("inspect", path, f"--target={target}").stdout.split())
+    assert f"Training {cell}_i7h528_r6" in " ".join(rnncc("inspect", path, f"--target={target}").stdout.split())
     with Module(compile(path, f"--target={target}")) as module, module.context(2) as context:
         got = context.run(configuration.named(feeds))
     check_gradients(configuration, feeds, configuration.own(got))

@@ -24,6 +24,7 @@ typedef struct GradientPlan {
   TrainedProduct dx;     /* of a direction */
   int vectors;           /* of a panel of X or H */
   int64_t chunk;         /* rows of weight_gradients.c */
+  bool in_turns;         /* X and H, there */
   Part r;                /* of the steps: R packed */
   int64_t memory, tiles; /* of the steps, what workers keep: where it ends in the node's scratch memory, in bytes */
   Part panels, slots;    /* of dW, dR and dB */
@@ -56,6 +57,10 @@ static int64_t gates_row(const Trained *l) { return l->directions * l->saved * l
  * gradient of Y, which is not any more, unless those of the gates have its place. */
 enum { MOST_CHUNK = 1024, LEAST_CHUNK = 128, CHUNK_ROWS = 16, STRIP = 64, MOST_PER_MILLE = 97 };
 
+/* Fewer rows of a chunk, where others follow, are worth transposing the gates for X and for H: its panels are then
+ * those of one of them. */
+enum { SHORT_CHUNK = 512 };
+
 /* Bytes for the copies of a chunk. */
 static int64_t room_for_chunk(const Trained *l, int64_t rows) {
   int64_t y = l->directions * l->hidden, saved = l->inputs + y + gates_row(l);
@@ -71,18 +76,25 @@ static int64_t plan_chunk(const Graph *graph, const Node *node, GradientPlan *g,
   int64_t h = wants(node, GRADIENT_R) ? l->directions * whole(l->hidden, g->vectors, lanes) : 0;
   if (l->cell == CELL_GRU_BEFORE) h *= 2;
   g->chunk = rows;
-  g->panels = part_of(wants_weights(node), rows * (x + h));
+  g->panels = part_of(wants_weights(node), rows * (g->in_turns ? max_int(x, h) : x + h));
   g->slots = part_of(wants_weights(node), graph->config->machine->cores * STRIP * (rows + lanes + panel));
   return saturating_add(part_bytes(&g->panels), part_bytes(&g->slots));
 }
 
 /* As few chunks as can be, all nearly alike. */
-static void plan_weights(const Graph *graph, const Node *node, GradientPlan *g) {
-  int64_t all = max_int(1, min_int(g->layer.most_rows, INT32_MAX)), bytes = room_for_chunk(&g->layer, all), rows;
+static void plan_chunks(const Graph *graph, const Node *node, GradientPlan *g, int64_t all) {
+  int64_t bytes = room_for_chunk(&g->layer, all), rows;
   for (int64_t chunks = ceil_div(all, MOST_CHUNK);; chunks++) {
     rows = round_up(ceil_div(all, chunks), CHUNK_ROWS);
     if (plan_chunk(graph, node, g, rows) <= bytes || rows <= LEAST_CHUNK) return;
   }
+}
+
+static void plan_weights(const Graph *graph, const Node *node, GradientPlan *g) {
+  int64_t all = max_int(1, min_int(g->layer.most_rows, INT32_MAX));
+  plan_chunks(graph, node, g, all);
+  g->in_turns = wants(node, GRADIENT_W) && wants(node, GRADIENT_R) && g->chunk < min_int(all, SHORT_CHUNK);
+  if (g->in_turns) plan_chunks(graph, node, g, all);
 }
 
 static void plan_scratch(const Graph *graph, const Node *node, GradientPlan *g) {
@@ -257,9 +269,10 @@ static void lower_weights(Program *program, const Node *node, const GradientPlan
   KernelSpec *spec = trained_spec(program, "weight_gradients", l);
   kernel_knob(spec, "UNIT_VECTORS", g->vectors);
   kernel_knob(spec, "ROWS", register_rows(program->graph->config->target, g->vectors));
-  kernel_knob(spec, "DEPTH_BLOCK", g->steps.depth_block);
+  kernel_knob(spec, "DEPTH_BLOCK", panel_depth_block(program->graph, g->vectors, g->chunk));
   kernel_knob(spec, "CHUNK", g->chunk);
   kernel_knob(spec, "STRIP", STRIP);
+  kernel_knob(spec, "IN_TURNS", g->in_turns);
   Call *call = kernel_call(program, node, spec);
   operand_value(call, "gates", node->in_place, READ);
   operand_value(call, "x", dw ? node->inputs[INPUT_X] : NULL, READ);

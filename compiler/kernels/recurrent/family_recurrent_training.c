@@ -51,8 +51,7 @@ static void schedule(Graph *graph, Node *node) {
   TrainingPlan *s = ARENA_NEW(graph->arena, TrainingPlan);
   Trained *l = &s->layer;
   if (!read_trained(graph, node, l)) return;
-  int units = cell_unit_vectors(l->cell, graph->config->target, l->hidden);
-  s->steps = plan_steps(graph, l, units, cell_info(l->cell)->product_gates, l->hidden);
+  s->steps = plan_steps(graph, l, trained_unit_vectors(graph, l), cell_info(l->cell)->product_gates, l->hidden);
   int64_t columns = l->gates * l->hidden;
   s->product = (TrainedProduct){.knobs = gemm_knobs(graph, columns, l->inputs, l->rows),
                                 .m = l->rows,

@@ -35,14 +35,41 @@ bool read_trained(Graph *graph, const Node *node, Trained *t) {
   return true;
 }
 
-/* Bytes of a panel's block of depth, about half of an L1. */
-enum { BLOCK_BYTES = 32 << 10 };
+/* A panel's vector feeds the multiply-adds of as many rows as registers have sums of. Where registers are many, its
+ * bytes come from L1 as fast as that takes them: a block of so many is about half of one. Where they are few, vectors
+ * are narrower, and L2 is fast enough: a block is the same part of all steps, and with the next one and the rows less
+ * than L2. */
+enum { MANY_REGISTERS = 32, BLOCK_BYTES = 32 << 10, L2_PARTS = 8, LEAST_DEPTH = 16 };
+
+int64_t panel_depth_block(const Graph *graph, int vectors, int64_t depth) {
+  const Target *target = graph->config->target;
+  int64_t step = 4 * (int64_t)vectors * target->lanes;
+  if (target->vector_registers >= MANY_REGISTERS) return max_int(LEAST_DEPTH, BLOCK_BYTES / step);
+  int64_t most = max_int(LEAST_DEPTH, graph->config->machine->l2_bytes / L2_PARTS / step);
+  return min_int(most, round_up(ceil_div(depth, ceil_div(max_int(1, depth), most)), LEAST_DEPTH));
+}
 
 /* Sharing the units costs a barrier a step, which must be less than what the other workers save of the products. */
 static bool worth_meeting(const Graph *graph, const Trained *t, double columns, int64_t depth, int workers) {
   const Machine *machine = graph->config->machine;
   double ns = 2 * (double)dim_optimum(t->batch) * columns * (double)depth / machine->gflops;
   return ns * (1 - 1.0 / workers) > meeting_ns(machine, workers);
+}
+
+/* An odd number of gates is in as many parts as there are gates, if these have several vectors, or in one. */
+static int panel_parts(const Target *target, int gates, int unit_vectors, int64_t batch) {
+  if (gates % 2) return unit_vectors > 1 ? gates : 1;
+  return cell_panel_parts(target, gates * unit_vectors, batch);
+}
+
+enum { FEW_ROWS = 4 };
+int trained_unit_vectors(const Graph *graph, const Trained *t) {
+  const Target *target = graph->config->target;
+  int vectors = cell_unit_vectors(t->cell, target, t->hidden), gates = cell_info(t->cell)->product_gates;
+  int rows = register_rows(target, gates * vectors);
+  bool pairs = ceil_div(t->hidden, (int64_t)vectors * target->lanes) % 2 == 0;
+  bool widens = gates > 1 && gates % 2 && pairs && rows <= FEW_ROWS && dim_optimum(t->batch) > rows;
+  return widens ? 2 * vectors : vectors;
 }
 
 TrainedSteps plan_steps(const Graph *graph, const Trained *t, int unit_vectors, int gates, int64_t depth) {
@@ -62,11 +89,11 @@ TrainedSteps plan_steps(const Graph *graph, const Trained *t, int unit_vectors, 
     s.split = (Split){ways, 1, 1};
   }
   s.workers = s.split.i * s.split.j;
-  s.parts = gates % 2 ? 1 : cell_panel_parts(target, gates * unit_vectors, extents.i); /* a part has whole gates */
+  s.parts = panel_parts(target, gates, unit_vectors, extents.i);
   s.part_vectors = gates * unit_vectors / s.parts;
   s.rows = block_rows(register_rows(target, s.part_vectors), t->batch, s.split.i);
   if (s.split.i > 1) s.rows.least = 1; /* the run may have fewer workers */
-  s.depth_block = max_int(16, BLOCK_BYTES / (4 * (int64_t)s.part_vectors * target->lanes));
+  s.depth_block = panel_depth_block(graph, s.part_vectors, depth);
   return s;
 }
 

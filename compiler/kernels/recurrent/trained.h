@@ -39,6 +39,13 @@ static inline bool rows_are_like_x(const Trained *trained) { return trained->dir
 /* False after error_at(). */
 bool read_trained(Graph *graph, const Node *node, Trained *trained);
 
+/* Vectors of units in a panel of all gates that are multiplied at once: where three of one vector leave registers for
+ * few rows, two. */
+int trained_unit_vectors(const Graph *graph, const Trained *trained);
+
+/* Steps of the depth of a product with a panel of so many vectors that all blocks of rows use before the next ones. */
+int64_t panel_depth_block(const Graph *graph, int vectors, int64_t depth);
+
 /* unit_vectors of `gates` gates each, that are multiplied at once to `depth`. */
 TrainedSteps plan_steps(const Graph *graph, const Trained *trained, int unit_vectors, int gates, int64_t depth);
 
