@@ -78,11 +78,11 @@ def test_a_convolution_takes_the_median_of_its_nodes():
     assert pairs == [Pair("net", "one", "direct,oc=2,px=4", 8.0, 8.0, None)] and pairs[0].kind == "direct"
 
 
-BEST = predict.Best(100, 140)
+BEST = predict.Best(100, 190, 140)
 
 
-def slices(*found, meeting_ns=140):
-    return [{"gflops": gflops, "us": us, "meeting_ns": meeting_ns, "kernels": [["k_conv_pad", "a"], ["k_conv_plain", "a"], ["k_pool", "b"]],
+def slices(*found, meeting_ns=140, gbps=190):
+    return [{"gflops": gflops, "us": us, "gbps": gbps, "meeting_ns": meeting_ns, "kernels": [["k_conv_pad", "a"], ["k_conv_plain", "a"], ["k_pool", "b"]],
              "kernel_us": [us, 10 * us, 5.0]} for gflops, us in found]
 
 
@@ -95,6 +95,24 @@ def test_slices_of_slow_cores_do_not_count():
 def test_slices_of_cores_that_are_apart_do_not_count():
     both = slices((100, 5.0)) + slices((100, 4.9), meeting_ns=560)
     assert predict.Best.of(both) == BEST and predict.measured_run(both, BEST) == 5
+
+
+def test_slices_of_cores_that_another_reads_with_do_not_count():
+    both = slices((100, 5.0)) + slices((100, 4.9), gbps=150)
+    assert predict.Best.of(both) == BEST and predict.measured_run(both, BEST) == 5
+
+
+def test_two_threads_of_one_core_meet_sooner_than_cores_can():
+    both = slices((100, 5.0)) + slices((52, 4.0), meeting_ns=28)
+    assert predict.Best.of(both) == BEST and predict.measured_run(both, BEST) == 5
+
+
+def test_each_round_takes_one_slice_of_every_case(monkeypatch):
+    order, given = [], predict_run.parse(["lstm_64", "gru_64", "--slices=3"])
+    monkeypatch.setattr(predict_run, "measured", lambda case, given: order.append(case["kind"]) or len(order))
+    found = {name: {"kind": name, "slices": []} for name in given.names}
+    predict_run.measure_all(found, given)
+    assert order == 3 * ["lstm_64", "gru_64"] and found["gru_64"]["slices"] == [2, 4, 6]
 
 
 def test_slices_slower_than_the_fastest_do_not_count():
@@ -131,14 +149,14 @@ def test_cases_are_chosen_by_name():
     assert {case.name for case in cases.CASES} < set(predict_run.DISTINCT) < set(listed()[1])
 
 
-def test_a_module_is_measured_in_slices(rnncc, root, tmp_path):
+def test_a_slice_of_a_module_is_measured(rnncc, root, tmp_path):
     module = tmp_path / "m.so"
     assert rnncc(root / "models" / "digits_cnn.json", "-o", module).returncode == 0
-    settings = {"module": str(module), "threads": 1, "isa": "plain", "profile": True, "slices": 2, "seconds": 0.001}
+    settings = {"module": str(module), "threads": 1, "isa": "plain", "profile": True, "seconds": 0.001}
     done = subprocess.run([sys.executable, "-m", "benchmarks.predict_measure", json.dumps(settings)], text=True,
                           capture_output=True, cwd=ROOT / "tools", env={"PYTHONPATH": f"{ROOT}/tools:{ROOT}/tests"})
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert len(found) == 2 and all(each["gflops"] > 0 and each["us"] > 0 and each["meeting_ns"] == 0 for each in found)
-    nodes = predict.measured_nodes(found, predict.Best.of(found))
+    assert min(found["gflops"], found["gbps"], found["us"]) > 0 and found["meeting_ns"] == 0
+    nodes = predict.measured_nodes([found], predict.Best.of([found]))
     assert len(nodes) == 2 and min(nodes.values()) > 0

@@ -79,7 +79,8 @@ def speeds():
     library = ctypes.CDLL(str(BUILD / "tools" / "benchmarks" / "speed.so"))
     library.speed_best_isa.restype = ctypes.c_char_p
     for function, more in ((library.speed_multiply_add, []), (library.speed_dot_products, []),
-                           (library.speed_memory, [ctypes.c_size_t])):
+                           (library.speed_memory, [ctypes.c_size_t]),
+                           (library.speed_read, [ctypes.c_size_t, ctypes.c_bool])):
         function.restype, function.argtypes = ctypes.c_double, [ctypes.c_char_p, ctypes.c_int, *more]
     library.speed_meeting.restype = ctypes.c_double
     return library

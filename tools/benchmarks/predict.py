@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from benchmarks.cost_model import geometric_mean, parse_explained
 
 NEAR = 1.15  # the goal: within this factor, either way
-QUIET = 0.95  # of the best multiply-adds of a run: slices with fewer were disturbed
+QUIET = 0.95  # of the most that a run's cores multiply, and read from L1: what shares a core takes of the one or of the other
 APART = 1.5  # of the least time of a barrier: a virtual machine's cores that take longer are parts of two chips for a while
-SLOW = 1.07  # of the fastest slice of a module: what shares a core with another may do all of its multiply-adds, but less else
+SLOW = 1.07  # of the fastest slice of a module: others may have come meanwhile
 
 
 @dataclass(frozen=True)
@@ -94,20 +94,25 @@ def convolutions(case, explained, calibrated, measured):
 class Best:
     """Of all slices of a run of the benchmark."""
     gflops: float
+    gbps: float
     meeting_ns: float
 
     @staticmethod
     def of(slices):
-        return Best(max(each["gflops"] for each in slices), min(each["meeting_ns"] for each in slices))
+        """Two threads of one core meet sooner than two cores can, but multiply half as much."""
+        most = max(each["gflops"] for each in slices)
+        return Best(most, max(each["gbps"] for each in slices),
+                    min(each["meeting_ns"] for each in slices if each["gflops"] >= QUIET * most))
 
 
 def is_quiet(one, best):
-    return one["gflops"] >= QUIET * best.gflops and one["meeting_ns"] <= APART * best.meeting_ns
+    return (one["gflops"] >= QUIET * best.gflops and one["gbps"] >= QUIET * best.gbps
+            and one["meeting_ns"] <= APART * best.meeting_ns)
 
 
 def undisturbed(slices, best):
-    """Those of a module that began when the cores did at least QUIET of the best GFLOP/s and met within APART of the least
-    time, less those that took more than SLOW of the fastest. If there are none, the fastest of all."""
+    """Those of a module that began when the cores did at least QUIET of the best GFLOP/s and GB/s and met within APART of
+    the least time, less those that took more than SLOW of the fastest. If there are none, the fastest of all."""
     quiet = [each for each in slices if is_quiet(each, best)] or [min(slices, key=lambda each: each["us"])]
     least = min(each["us"] for each in quiet)
     return [each for each in quiet if each["us"] <= SLOW * least]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Measures one module in a process of its own: python -m benchmarks.predict_measure SETTINGS, which is JSON; so is its
-output: slices of runs, each with the multiply-adds that the cores did just before, and the time of a barrier."""
+output: a slice of runs, with what the cores multiplied and read from their L1 just before, and the time of a barrier."""
 import json
 import statistics
 import sys
@@ -12,6 +12,7 @@ from benchmarks.machine import speeds
 from support.module import Module
 
 MIN_RUNS = 3
+IN_L1 = 16 << 10  # bytes
 
 
 def feeds(module):
@@ -40,8 +41,9 @@ def until(seconds, take):
 
 
 def one_slice(context, run, settings):
-    found = {"gflops": speeds().speed_multiply_add(settings["isa"].encode(), settings["threads"]),
-             "meeting_ns": speeds().speed_meeting() if settings["threads"] > 1 else 0}
+    isa, threads = settings["isa"].encode(), settings["threads"]
+    found = {"gflops": speeds().speed_multiply_add(isa, threads), "gbps": speeds().speed_read(isa, threads, IN_L1, False),
+             "meeting_ns": speeds().speed_meeting() if threads > 1 else 0}
     run()
     if settings["profile"]:
         taken = until(settings["seconds"], lambda: profiled(context, run))
@@ -56,9 +58,7 @@ def one_slice(context, run, settings):
 def main(settings):
     with Module(settings["module"]) as module, module.context(settings["threads"]) as context:
         run = context.prepared(feeds(module))
-        run()
-        slices = [one_slice(context, run, settings) for _ in range(settings["slices"])]
-    print(json.dumps(slices))
+        print(json.dumps(one_slice(context, run, settings)))
 
 
 if __name__ == "__main__":

@@ -26,9 +26,9 @@ def parser():
     top = argparse.ArgumentParser(
         prog="tools/bench predict",
         description="How good the compiler's predicted times are, with the speeds of a table and with measured ones: "
-                    "measures this machine, compiles, and runs each module in slices; those that began while the cores "
-                    "were slower than at other times, or met more slowly, and those that took longer than the fastest "
-                    "do not count.",
+                    "measures this machine, compiles, and runs each module in slices, one in each round over all; those "
+                    "that began while the cores were slower than at other times, or met more slowly, and those that took "
+                    "longer than the fastest do not count.",
         epilog="Writes PREDICT_RESULTS.avx512.md, or that of another instruction set, to build/bench, and after a run of "
                "all default cases to tools/benchmarks. A module that is newer than rnncc is not compiled again.")
     top.add_argument("case", nargs="*", help="of --list, or a pattern of names; default: all recurrent ones, and nine "
@@ -67,10 +67,10 @@ def compiled(path, options, given):
     return module
 
 
-def measured(module, profile, given):
-    """Slices of predict_measure.py."""
-    settings = {"module": str(module), "threads": given.threads, "isa": isas.OF_TARGET[given.target], "profile": profile,
-                "slices": given.slices, "seconds": given.seconds}
+def measured(case, given):
+    """Its next slice, by predict_measure.py."""
+    settings = {"module": str(case["module"]), "threads": given.threads, "isa": isas.OF_TARGET[given.target],
+                "profile": case["kind"] == "conv", "seconds": given.seconds}
     return json.loads(output_of(*given.under, sys.executable, "-m", "benchmarks.predict_measure", json.dumps(settings)))
 
 
@@ -78,15 +78,22 @@ def explained(path, kind, options):
     return output_of(RNNCC, "inspect", path, f"--explain={kind}", "-v", *options)
 
 
-def taken(name, calibration, given):
-    """The case's explanations and slices."""
+def prepared(name, calibration, given):
+    """The case's module and explanations, and no slices yet."""
     path = model(name)
     kind = "rnn" if name in RECURRENT else "conv"
     common = [f"--target={given.target}", f"--threads={given.threads}"]
     native, calibrated = [*common, "--machine=native"], [*common, f"--machine={calibration}"]
-    slices = measured(compiled(path, native, given), kind == "conv", given)
-    return {"kind": kind, "explained": explained(path, kind, native), "calibrated": explained(path, kind, calibrated),
-            "slices": slices}
+    return {"kind": kind, "module": compiled(path, native, given), "explained": explained(path, kind, native),
+            "calibrated": explained(path, kind, calibrated), "slices": []}
+
+
+def measure_all(found, given):
+    """In rounds: what disturbs a virtual machine lasts for seconds or minutes, and would take all slices of a case."""
+    for turn in range(given.slices):
+        for case in found.values():
+            case["slices"].append(measured(case, given))
+        print(f"round {turn + 1} of {given.slices}", flush=True)
 
 
 def best_of(found):
@@ -127,12 +134,13 @@ def run(given, words):
     folder.mkdir(parents=True, exist_ok=True)
     calibration = folder / "machine.json"
     output_of(*given.under, RNNCC, "targets", "--calibrate", "-o", calibration)
-    found = {}
-    for name in given.names:
-        found[name] = taken(name, calibration, given)
-        print(predict_page.line(name, pairs_of({name: found[name]})), flush=True)
+    found = {name: prepared(name, calibration, given) for name in given.names}
+    measure_all(found, given)
+    pairs = pairs_of(found)
+    for name in found:
+        print(predict_page.line(name, [pair for pair in pairs if pair.case == name]))
     path = (HERE if given.names is DISTINCT else folder) / isas.of_file(predict_page.PAGE_FILE, isas.OF_TARGET[given.target])
-    path.write_text(predict_page.page(pairs_of(found), about(given, words, found)))
+    path.write_text(predict_page.page(pairs, about(given, words, found)))
     print(f"\n{path}")
     return 0
 
