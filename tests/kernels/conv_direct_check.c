@@ -2,7 +2,7 @@
 /*
  * Runs direct convolutions of small integers, whose sums are exact, and compares them with plain loops in double. Lanes
  * past the last channel of the input are NaN, images are further apart than their size, and memory around the result
- * must stay unchanged. Built by test_conv_direct.py, once for each instruction set.
+ * must stay unchanged. Built by test_conv_direct.py and test_conv_transposed.py, once for each instruction set.
  */
 #include <math.h>
 #include <stdio.h>
@@ -11,6 +11,7 @@
 
 #include "conv_direct_check.h"
 #include "kernels/conv/direct_weights.h"
+#include "kernels/conv_transposed/phases.h"
 
 /* Floats between images; panels of a prologue, and so its workers; slots that hold the panels, and floats between them.
  */
@@ -68,28 +69,44 @@ static float *blocked(const float *from, int64_t n, int64_t channels, int64_t pl
 
 static float *vectors(const float *from, int64_t count, int64_t lanes) { return blocked(from, 1, count, 1, lanes); }
 
-static float *packed(const DirectWeights *weights, const float *w) {
+/* A depthwise transposed convolution packs its weights as if all output channels read one. */
+static DirectWeights weights_of(const DirectVariant *v) {
+  return (DirectWeights){.lanes = v->lanes,
+                         .in_block = v->depthwise ? 1 : v->in_block,
+                         .oc_vectors = v->oc_vectors,
+                         .window = v->window_h * v->window_w,
+                         .kernels = v->kernels,
+                         .group_channels = v->channels / v->groups,
+                         .group_kernels = v->depthwise ? v->kernels : v->kernels / v->groups};
+}
+
+static void pack_transposed(const DirectVariant *v, const DirectWeights *weights, const float *w, float *to) {
+  PhaseAxis rows = phase_axis_of(v->window_h, v->stride_h, v->dilation_h);
+  PhaseAxis columns = phase_axis_of(v->window_w, v->stride_w, v->dilation_w);
+  float *taps = array(weights->kernels * weights->group_channels * weights->window);
+  phases_pack(weights, &rows, &columns, w, taps, to);
+  free(taps);
+}
+
+static float *packed(const DirectVariant *v, const DirectWeights *weights, const float *w) {
   int64_t floats = direct_floats(weights);
   float *to = array(floats);
   memset(to, 0, (size_t)floats * sizeof *to);
-  direct_pack(weights, w, to);
+  if (v->transposed)
+    pack_transposed(v, weights, w, to);
+  else
+    direct_pack(weights, w, to);
   return to;
 }
 
 /* The output by a team of `size`, whose ranks run one after the other: they share no element. */
 static float *convolve(const Problem *p, int size) {
   const DirectVariant *v = p->v;
-  DirectWeights weights = {v->lanes,
-                           v->in_block,
-                           v->oc_vectors,
-                           v->window_h * v->window_w,
-                           v->kernels,
-                           v->channels / v->groups,
-                           v->kernels / v->groups};
+  DirectWeights weights = weights_of(v);
   int64_t in = v->in_h * v->in_w, out = v->out_h * v->out_w;
   int64_t x_image = blocks(v->channels, v->in_block) * in * v->in_block + GAP;
   int64_t y_image = blocks(v->kernels, v->lanes) * out * v->lanes + GAP;
-  float *x = blocked(p->x, v->n, v->channels, in, v->in_block), *w = packed(&weights, p->w);
+  float *x = blocked(p->x, v->n, v->channels, in, v->in_block), *w = packed(v, &weights, p->w);
   float *bias = vectors(p->bias, v->kernels, v->lanes), *y = array(v->n * y_image);
   float *residual = blocked(p->residual, v->n, v->kernels, out, v->lanes);
   float *scale = vectors(p->scale, v->channels, v->in_block), *shift = vectors(p->shift, v->channels, v->in_block);
@@ -114,17 +131,39 @@ static double input(const Problem *p, int64_t n, int64_t channel, int64_t row, i
   return v->prologue ? fabs(x * p->scale[channel] + p->shift[channel]) : x;
 }
 
+/* The row or column whose tap `k` reaches `out` in a transposed convolution; -1: none. */
+static int64_t source(int64_t out, int64_t k, int64_t stride, int64_t dilation, int64_t crop) {
+  int64_t scaled = out + crop - k * dilation;
+  return scaled < 0 || scaled % stride ? -1 : scaled / stride;
+}
+
+/* x times w at a tap of the window, of the group's channel `c`. w: [channels][kernels of a group][R][S]. */
+static double transposed_tap(const Problem *p, int64_t n, int64_t k, int64_t c, int64_t r, int64_t s, int64_t row,
+                             int64_t column) {
+  const DirectVariant *v = p->v;
+  int64_t kernels = v->kernels / v->groups, channel = k / kernels * (v->channels / v->groups) + c;
+  double w = p->w[((channel * kernels + k % kernels) * v->window_h + r) * v->window_w + s];
+  return w * input(p, n, channel, source(row, r, v->stride_h, v->dilation_h, v->top),
+                   source(column, s, v->stride_w, v->dilation_w, v->left));
+}
+
+static double tap(const Problem *p, int64_t n, int64_t k, int64_t c, int64_t r, int64_t s, int64_t row,
+                  int64_t column) {
+  const DirectVariant *v = p->v;
+  if (v->transposed) return transposed_tap(p, n, k, c, r, s, row, column);
+  int64_t channels = v->channels / v->groups, first = k / (v->kernels / v->groups) * channels;
+  return p->w[((k * channels + c) * v->window_h + r) * v->window_w + s] *
+         input(p, n, first + c, row * v->stride_h + r * v->dilation_h - v->top,
+               column * v->stride_w + s * v->dilation_w - v->left);
+}
+
 static double expected(const Problem *p, int64_t n, int64_t k, int64_t row, int64_t column) {
   const DirectVariant *v = p->v;
-  int64_t channels = v->channels / v->groups, first = k / (v->kernels / v->groups) * channels;
   double sum = v->bias ? p->bias[k] : 0;
   if (v->residual) sum += p->residual[((n * v->kernels + k) * v->out_h + row) * v->out_w + column];
-  for (int64_t c = 0; c < channels; c++)
+  for (int64_t c = 0; c < v->channels / v->groups; c++)
     for (int64_t r = 0; r < v->window_h; r++)
-      for (int64_t s = 0; s < v->window_w; s++)
-        sum += p->w[((k * channels + c) * v->window_h + r) * v->window_w + s] *
-               input(p, n, first + c, row * v->stride_h + r * v->dilation_h - v->top,
-                     column * v->stride_w + s * v->dilation_w - v->left);
+      for (int64_t s = 0; s < v->window_w; s++) sum += tap(p, n, k, c, r, s, row, column);
   return sum > 0 ? sum : 0;
 }
 

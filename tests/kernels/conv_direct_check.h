@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A direct convolution with its knobs set, what it computes, and its order of computation. */
+/* A direct convolution, ordinary or transposed, with its knobs set, what it computes, and its order of computation. */
 #ifndef CONV_DIRECT_CHECK_H
 #define CONV_DIRECT_CHECK_H
 
@@ -18,7 +18,7 @@ typedef struct DirectVariant {
   const char *name;
   DirectKernel *kernel;
   int lanes, in_block, oc_vectors, wide;
-  bool bias, residual, prologue;
+  bool bias, residual, prologue, transposed, depthwise;
   int64_t n, channels, kernels, groups; /* of the whole convolution */
   int64_t in_h, in_w, out_h, out_w, window_h, window_w, stride_h, stride_w, dilation_h, dilation_w, top, left;
   int64_t group_chunk, tile_chunk, pass;

@@ -103,9 +103,11 @@ const DirectVariant variant_{name} = {{.name = "{name}", .kernel = conv_direct, 
 """
 
 
-def check(cases, isa, directory):
+def check(cases, isa, directory, variant_source=variant_source):
+    """variant_source: of a case and a number of lanes, the text that defines variant_NAME of conv_direct_check.h, or None."""
     kernel_builder.emulator(isa)
-    sources = {"tests/kernels/conv_direct_check.c": None, "compiler/kernels/conv/direct_weights.c": None}
+    sources = dict.fromkeys(["tests/kernels/conv_direct_check.c", "compiler/kernels/conv/direct_weights.c",
+                             "compiler/kernels/conv_transposed/phases.c"])
     texts = {case["name"]: variant_source(case, kernel_builder.LANES[isa]) for case in cases}
     names = [name for name, text in texts.items() if text]
     declared = "".join(f"extern const DirectVariant variant_{name};\n" for name in names)

@@ -147,6 +147,19 @@ def test_a_row_from_memory_has_sums_enough_for_the_widest_cpu(target, sums, tmp_
     assert loops and all(found.loop.sums >= sums and not static_page.faults(found, target) for found in loops)
 
 
+@pytest.mark.parametrize("target, sums", some([("x86-64-v3", 12), ("x86-64-v4", 28), ("x86-64", 12), ("aarch64-linux-gnu", 24),
+                                               ("aarch64-linux-gnu+sve256", 24), ("riscv64-linux-gnu+rvv128", 24)], 3))
+def test_a_transposed_convolution_has_the_tiles_of_an_ordinary_one(target, sums, tmp_path):
+    """Eight phases of two taps. On SSE a product waits for its copy, as in ordinary convolutions on record."""
+    model = Model("transposed")
+    weights = numpy.random.default_rng(5).standard_normal((256, 128, 16)).astype(numpy.float32)
+    model.output(model.node("ConvTranspose", [model.input("x", "f32", [1, 256, 200]), model.constant(weights)], strides=[8]))
+    loops = static_run.found_in(build_directory() / "compiler" / "rnncc", model.write(tmp_path), tmp_path / "c", target)
+    assert max(found.loop.sums for found in loops) == sums and not any(found.loop.spills for found in loops)
+    waits = {"sandybridge", "haswell", "znver3"} if target == "x86-64" else set()
+    assert all(set(static_page.faults(found, target)) <= waits for found in loops)
+
+
 @pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4"])
 @pytest.mark.parametrize("precision", some(["int8", "bf16", "f16", "int4:32"], 1))
 def test_small_weights_become_floats_in_registers(precision, target, tmp_path):

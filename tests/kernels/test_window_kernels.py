@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Depthwise and transposed convolution and pooling of blocked tensors equal plain loops in double, on every ISA, over
+"""Depthwise convolution and pooling of blocked tensors equal plain loops in double, on every ISA, over
 random shapes: windows, strides, dilations and pads of any kind, tiles of any width, channels that fill no block, and
 several images."""
 import random
@@ -10,8 +10,7 @@ from support import kernel_builder, machine
 from support.amount import half, long_tests, some
 
 KINDS = {"max": "WINDOW_MAX", "mean": "WINDOW_MEAN", "mean_with_padding": "WINDOW_MEAN_WITH_PADDING",
-         "depthwise": "WINDOW_DEPTHWISE", "transposed": "WINDOW_TRANSPOSED"}
-TEMPLATES = {"depthwise": "conv_depthwise", "transposed": "conv_transposed_blocked"}  # the others: pool_blocked
+         "depthwise": "WINDOW_DEPTHWISE"}
 VARIANTS_OF_A_KIND = 6
 
 
@@ -29,32 +28,17 @@ def random_shape(rng, pool):
     return dict(IN=extent, OUT=out, WINDOW=window, STRIDE=stride, DILATION=dilation, begin=begin, end=end)
 
 
-def random_transposed_shape(rng):
-    """Knobs and extents of one axis; pads are cropped from the output."""
-    window, stride, dilation = rng.choice([1, 2, 3, 4, 5]), rng.choice([1, 2, 2, 3, 4]), rng.choice([1, 1, 2, 3])
-    extent = rng.randint(1, 23)
-    written = (extent - 1) * stride + (window - 1) * dilation + 1 + rng.randint(0, stride - 1)
-    begin = rng.randint(0, min(window * dilation, written - 1))
-    end = rng.randint(0, min(window, written - 1 - begin))
-    return dict(IN=extent, OUT=written - begin - end, WINDOW=window, STRIDE=stride, DILATION=dilation, begin=begin,
-                end=end)
-
-
 def random_variant(rng, kind):
-    pool = kind not in TEMPLATES
-    shape_of = random_transposed_shape if kind == "transposed" else lambda rng: random_shape(rng, pool)
-    axes = {"H": shape_of(rng), "W": shape_of(rng)}
+    pool = kind != "depthwise"
+    axes = {"H": random_shape(rng, pool), "W": random_shape(rng, pool)}
     knobs = {f"{name}_{axis}": shape[name] for axis, shape in axes.items()
              for name in ("IN", "OUT", "WINDOW", "STRIDE", "DILATION")}
     knobs |= {"PAD_TOP": axes["H"]["begin"], "PAD_LEFT": axes["W"]["begin"],
               "COLUMNS": rng.choice([1, 2, 3, 4, 5, 9, 14])}
     if pool:
         knobs |= {"PAD_BOTTOM": axes["H"]["end"], "PAD_RIGHT": axes["W"]["end"], "KIND": list(KINDS).index(kind)}
-    elif kind == "depthwise":
-        knobs |= {"BIAS": rng.randint(0, 1), "RESIDUAL": rng.randint(0, 1), "LOADS_AHEAD": rng.choice([0, 1, 5, 16])}
     else:
-        vectors = rng.randint(1, 4)
-        knobs |= {"BIAS": rng.randint(0, 1), "K_VECTORS": vectors, "COLUMNS": rng.randint(1, 24 // vectors)}
+        knobs |= {"BIAS": rng.randint(0, 1), "RESIDUAL": rng.randint(0, 1), "LOADS_AHEAD": rng.choice([0, 1, 5, 16])}
     knobs["ANY_WIDTH"] = rng.randint(0, 1)
     return knobs, axes
 
@@ -63,26 +47,14 @@ def pair(axes, name):
     return f"{{{axes['H'][name]}, {axes['W'][name]}}}"
 
 
-def random_channels(rng, kind):
-    """Channels of input and output, and groups. A transposed convolution's output channels fill whole blocks of any ISA."""
-    channels = rng.choice([1, 3, 4, 16, 17, 33, 40])
-    if kind != "transposed":
-        return channels, channels, 1
-    groups = rng.choice([1, 1, 2, 3])
-    kernels = rng.choice([16, 32, 80] if groups > 1 else [1, 7, 16, 33, 70])
-    return channels * groups, kernels * groups, groups
-
-
 CALLS = {
     "pool": "pool_blocked(team, x, y, n, ceil_div(channels, LANES), x_image, y_image)",
     "depthwise": "conv_depthwise(team, x, w, bias, residual, y, n, channels, x_image, residual_image, y_image)",
-    "transposed": "conv_transposed_blocked(team, x, w, bias, y, n, {groups}, channels / {groups}, "
-                  "{kernels} / {groups}, x_image, y_image)",
 }
 
 
-def variant_source(name, kind, knobs, axes, n, channels, kernels, groups):
-    text = kernel_builder.template(TEMPLATES.get(kind, "pool_blocked"), **knobs)
+def variant_source(name, kind, knobs, axes, n, channels):
+    text = kernel_builder.template("conv_depthwise" if kind == "depthwise" else "pool_blocked", **knobs)
     text = text.replace("epilogue(vec x) { return x; }", "epilogue(vec x) { return vadd(x, x); }")
     fields = ", ".join(f".{field} = {pair(axes, knob)}" for field, knob in
                        [("in", "IN"), ("out", "OUT"), ("window", "WINDOW"), ("stride", "STRIDE"),
@@ -91,12 +63,11 @@ def variant_source(name, kind, knobs, axes, n, channels, kernels, groups):
 #include "window_check.h"
 static void run(const Team *team, const float *x, const float *w, const float *bias, const float *residual, float *y,
                 int64_t n, int64_t channels, int64_t x_image, int64_t residual_image, int64_t y_image) {{
-  {CALLS.get(kind, CALLS["pool"]).format(groups=groups, kernels=kernels)};
+  {CALLS.get(kind, CALLS["pool"])};
 }}
 extern const WindowVariant variant_{name};
 const WindowVariant variant_{name} = {{.name = "{kind} {knobs}", .kind = {KINDS[kind]}, .lanes = LANES, .n = {n},
-  .channels = {channels}, .kernels = {kernels}, .groups = {groups}, .k_vectors = {knobs.get("K_VECTORS", 1)}, {fields},
-  .bias = {knobs.get("BIAS", 0)}, .residual = {knobs.get("RESIDUAL", 0)}, .run = run}};
+  .channels = {channels}, {fields}, .bias = {knobs.get("BIAS", 0)}, .residual = {knobs.get("RESIDUAL", 0)}, .run = run}};
 """
 
 
@@ -106,7 +77,7 @@ def random_sources(seed, kinds, count):
         for k in range(count):
             name = f"{kind}_{k}"
             sources[f"{name}.c"] = variant_source(name, kind, *random_variant(rng, kind), rng.randint(1, 3),
-                                                  *random_channels(rng, kind))
+                                                  rng.choice([1, 3, 4, 16, 17, 33, 40]))
     names = [f"variant_{name[:-2]}" for name in sources]
     declared = "".join(f"extern const WindowVariant {name};\n" for name in names)
     sources["table.c"] = f'#include "window_check.h"\n#include <stddef.h>\n{declared}' \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs depthwise and transposed convolutions and pools of blocked tensors on integers, whose sums are exact, and
- * compares them with plain loops in double. Images are further apart than their size; lanes past the channels hold NaN.
- * Built by test_window_kernels.py, once for each instruction set.
+ * Runs depthwise convolutions and pools of blocked tensors on integers, whose sums are exact, and compares them with
+ * plain loops in double. Images are further apart than their size; lanes past the channels hold NaN. Built by
+ * test_window_kernels.py, once for each instruction set.
  */
 #include "window_check.h"
 
@@ -26,38 +26,32 @@ static int whole(unsigned *seed) {
 }
 
 /* [n][blocks][pixels][lanes] after APART floats. */
-static float *blocked_tensor(const WindowVariant *v, int64_t channels, int64_t pixels, int64_t image, unsigned seed) {
+static float *blocked_tensor(const WindowVariant *v, int64_t pixels, int64_t image, unsigned seed) {
   int64_t count = APART + v->n * image;
   float *data = aligned_alloc(64, ((size_t)count * sizeof *data + 63) / 64 * 64);
   for (int64_t i = 0; i < count; i++) data[i] = NAN;
   for (int64_t n = 0; n < v->n; n++)
-    for (int64_t c = 0; c < channels; c++)
+    for (int64_t c = 0; c < v->channels; c++)
       for (int64_t i = 0; i < pixels; i++)
         data[APART + n * image + (c / v->lanes * pixels + i) * v->lanes + c % v->lanes] = (float)whole(&seed);
   return data;
 }
 
-static int64_t blocks(const WindowVariant *v, int64_t channels) { return (channels + v->lanes - 1) / v->lanes; }
-
-/* [blocks][R][S][lanes]; for the transposed one [groups][blocks][R][C][S][k_vectors][lanes]. */
-static int64_t weights_of(const WindowVariant *v) {
-  int64_t points = v->window[0] * v->window[1], width = v->k_vectors * v->lanes;
-  if (v->kind != WINDOW_TRANSPOSED) return blocks(v, v->channels) * points * v->lanes;
-  return v->groups * ((v->kernels / v->groups + width - 1) / width) * width * v->channels / v->groups * points;
-}
+static int64_t blocks(const WindowVariant *v) { return (v->channels + v->lanes - 1) / v->lanes; }
 
 static Problem new_problem(const WindowVariant *v) {
   Problem p = {.v = v};
-  int64_t in = v->in[0] * v->in[1], out = v->out[0] * v->out[1], weights = weights_of(v);
+  int64_t in = v->in[0] * v->in[1], out = v->out[0] * v->out[1];
+  int64_t weights = blocks(v) * v->window[0] * v->window[1] * v->lanes; /* [blocks][R][S][lanes] */
   unsigned seed = 7;
-  p.in_image = blocks(v, v->channels) * in * v->lanes + APART;
-  p.out_image = blocks(v, v->kernels) * out * v->lanes + APART;
-  p.x = blocked_tensor(v, v->channels, in, p.in_image, 1);
-  p.residual = blocked_tensor(v, v->kernels, out, p.out_image, 2);
+  p.in_image = blocks(v) * in * v->lanes + APART;
+  p.out_image = blocks(v) * out * v->lanes + APART;
+  p.x = blocked_tensor(v, in, p.in_image, 1);
+  p.residual = blocked_tensor(v, out, p.out_image, 2);
   p.w = calloc((size_t)weights, sizeof *p.w);
-  p.bias = calloc((size_t)v->kernels, sizeof *p.bias);
+  p.bias = calloc((size_t)v->channels, sizeof *p.bias);
   for (int64_t i = 0; i < weights; i++) p.w[i] = (float)whole(&seed);
-  for (int64_t k = 0; k < v->kernels; k++) p.bias[k] = (float)whole(&seed);
+  for (int64_t k = 0; k < v->channels; k++) p.bias[k] = (float)whole(&seed);
   return p;
 }
 
@@ -111,41 +105,8 @@ static Window window_at(const Problem *p, int64_t n, int64_t c, int64_t row, int
   return window;
 }
 
-/* The input row or column that writes `out` by point `k` of the window; -1: none. */
-static int64_t source(const WindowVariant *v, int axis, int64_t out, int64_t k) {
-  int64_t scaled = out + v->pad_begin[axis] - k * v->dilation[axis];
-  if (scaled < 0 || scaled % v->stride[axis]) return -1;
-  return scaled / v->stride[axis] < v->in[axis] ? scaled / v->stride[axis] : -1;
-}
-
-/* The contribution of point r, s of the window to channel k of a transposed convolution, from input pixel `from`. */
-static double transposed_point(const Problem *p, int64_t n, int64_t k, int64_t r, int64_t s, int64_t from) {
-  const WindowVariant *v = p->v;
-  int64_t C = v->channels / v->groups, K = v->kernels / v->groups, group = k / K, width = v->k_vectors * v->lanes;
-  int64_t block = group * ((K + width - 1) / width) + k % K / width;
-  double sum = 0;
-  for (int64_t c = 0; c < C; c++) {
-    const float *w = p->w + (((block * v->window[0] + r) * C + c) * v->window[1] + s) * width;
-    sum += (double)w[k % K % width] * p->x[at(p, n, group * C + c, p->in_image, v->in[0] * v->in[1], from)];
-  }
-  return sum;
-}
-
-static double transposed_sum(const Problem *p, int64_t n, int64_t k, int64_t row, int64_t column) {
-  const WindowVariant *v = p->v;
-  double sum = 0;
-  for (int64_t r = 0; r < v->window[0]; r++)
-    for (int64_t s = 0; s < v->window[1]; s++) {
-      int64_t h = source(v, 0, row, r), w = source(v, 1, column, s);
-      if (h >= 0 && w >= 0) sum += transposed_point(p, n, k, r, s, h * v->in[1] + w);
-    }
-  return sum;
-}
-
 static float wanted(const Problem *p, int64_t n, int64_t c, int64_t row, int64_t column) {
   const WindowVariant *v = p->v;
-  if (v->kind == WINDOW_TRANSPOSED)
-    return (float)(2 * (transposed_sum(p, n, c, row, column) + (v->bias ? p->bias[c] : 0)));
   Window window = window_at(p, n, c, row, column);
   if (v->kind == WINDOW_MAX) return (float)window.max;
   if (v->kind == WINDOW_MEAN) return (float)window.sum / (float)window.in_input;
@@ -160,7 +121,7 @@ static bool images_are_right(const Problem *p, const float *y) {
   const WindowVariant *v = p->v;
   int64_t pixels = v->out[0] * v->out[1], wrong = 0;
   for (int64_t n = 0; n < v->n; n++)
-    for (int64_t c = 0; c < v->kernels; c++)
+    for (int64_t c = 0; c < v->channels; c++)
       for (int64_t i = 0; i < pixels; i++) {
         float want = wanted(p, n, c, i / v->out[1], i % v->out[1]), got = y[at(p, n, c, p->out_image, pixels, i)];
         wrong += got != want && !(isnan(got) && isnan(want));

@@ -8,15 +8,9 @@
 
 #include "team.h"
 
-typedef enum WindowKind {
-  WINDOW_MAX,
-  WINDOW_MEAN,
-  WINDOW_MEAN_WITH_PADDING,
-  WINDOW_DEPTHWISE,
-  WINDOW_TRANSPOSED
-} WindowKind;
+typedef enum WindowKind { WINDOW_MAX, WINDOW_MEAN, WINDOW_MEAN_WITH_PADDING, WINDOW_DEPTHWISE } WindowKind;
 
-/* w and bias belong to convolutions, residual to the depthwise one. n images. */
+/* w, bias and residual belong to the convolution. n images. */
 typedef void WindowKernel(const Team *team, const float *x, const float *w, const float *bias, const float *residual,
                           float *y, int64_t n, int64_t channels, int64_t x_image, int64_t residual_image,
                           int64_t y_image);
@@ -25,8 +19,7 @@ typedef struct WindowVariant {
   const char *name;
   WindowKind kind;
   int lanes;
-  int64_t n, channels, kernels;                                                       /* kernels: the channels of y */
-  int64_t groups, k_vectors;                                                          /* of the transposed one */
+  int64_t n, channels;
   int64_t in[2], out[2], window[2], stride[2], dilation[2], pad_begin[2], pad_end[2]; /* rows, columns */
   bool bias, residual;                                                                /* result: twice the sum */
   WindowKernel *run;

@@ -290,6 +290,17 @@ def picture_autoencoder():
     return PictureAutoencoder(), (torch.rand(2, 1, 28, 28),), ({0: "batch"},)
 
 
+@network
+def picture_generator():
+    """Pictures of 64x64 from noise (DCGAN: Radford et al., 2016)."""
+    channels = (256, 128, 64, 32)
+    layers = [nn.ConvTranspose2d(100, channels[0], 4, bias=False), nn.BatchNorm2d(channels[0]), nn.ReLU()]
+    for inputs, outputs in zip(channels, channels[1:]):
+        layers += [nn.ConvTranspose2d(inputs, outputs, 4, 2, 1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU()]
+    layers += [nn.ConvTranspose2d(channels[-1], 3, 4, 2, 1), nn.Tanh()]
+    return nn.Sequential(*layers), (torch.randn(1, 100, 1, 1),), ({0: "batch"},)
+
+
 class FrameLstm(nn.Module):
     """A film: convolutions of each picture, an LSTM over them (Donahue et al., 2015)."""
 

@@ -27,6 +27,32 @@ def ds_cnn():
     return DsCnn(), (torch.randn(2, 1, 49, 10),), ({0: "batch"},)
 
 
+class Vocoder(nn.Module):
+    """Sound from a mel spectrogram: each step makes a sequence as many times as long (HiFi-GAN: Kong et al., 2020)."""
+
+    def __init__(self, mels=80, channels=256, steps=(8, 8, 2)):
+        super().__init__()
+        self.first = nn.Conv1d(mels, channels, 7, padding=3)
+        self.longer, self.residual = nn.ModuleList(), nn.ModuleList()
+        for step in steps:
+            self.longer.append(nn.ConvTranspose1d(channels, channels // 2, 2 * step, step, step // 2))
+            channels //= 2
+            self.residual.append(nn.Conv1d(channels, channels, 3, padding=3, dilation=3))
+        self.out = nn.Conv1d(channels, 1, 7, padding=3)
+
+    def forward(self, mels):
+        x = self.first(mels)
+        for longer, residual in zip(self.longer, self.residual):
+            x = longer(nn.functional.leaky_relu(x, 0.1))
+            x = x + residual(nn.functional.leaky_relu(x, 0.1))
+        return torch.tanh(self.out(nn.functional.leaky_relu(x)))
+
+
+@network
+def vocoder():
+    return Vocoder(), (torch.randn(1, 80, 40),), ({2: "frames"},)
+
+
 class WaveNetStep(nn.Module):
     """Gated dilated convolutions (van den Oord et al., 2016), a sample at a time: each layer's past is a ring of samples,
     of which the oldest is read and replaced."""

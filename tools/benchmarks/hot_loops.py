@@ -128,7 +128,7 @@ class Kernel:
             return gates * knobs["UNIT_VECTORS"] // knobs["PANEL_PARTS"]
         if self.template == "gemm_packed" and knobs["ROWS"] == 1:
             return None
-        return knobs.get({"gemm_packed": "VECTORS", "conv_direct": "OC_VECTORS",
+        return knobs.get({"gemm_packed": "VECTORS", "conv_direct": "OC_VECTORS", "conv_transposed_blocked": "OC_VECTORS",
                           "conv_winograd": "OC_VECTORS"}.get(self.template))
 
 

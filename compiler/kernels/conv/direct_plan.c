@@ -41,9 +41,12 @@ static const double all_kept = 0.5, none_kept = 0.75;
 
 int64_t direct_row_tiles(const DirectLayer *l, const DirectPlan *p) { return ceil_div(l->out_w, p->columns); }
 
+/* Tiles at a place of the order, each of an output phase. */
+static int64_t phases(const DirectLayer *l) { return max_int(1, l->phases); }
+
 /* Are an output channel's weights at most half of its output? */
 static bool has_light_weights(const DirectLayer *l) {
-  return 2 * l->depth * l->window_h * l->window_w <= l->images * l->out_h * l->out_w;
+  return 2 * l->depth * l->window_h * l->window_w <= l->images * phases(l) * l->out_h * l->out_w;
 }
 
 int64_t direct_tile_chunk(const Machine *machine, const DirectLayer *l, const DirectPlan *p) {
@@ -179,13 +182,14 @@ static double end_cycles(const Case *c) {
   return tile_cycles + vectors * (packed * packed_cycles[l->residual] + (double)singles * single_cycles[l->residual]);
 }
 
-/* Cycles of a tile with what it reads from L2. */
+/* Cycles of a tile with what it reads from L2; of the tiles of all phases, which take turns at the input. */
 static double cycles_of_tile(const Case *c) {
   const DirectLayer *l = c->layer;
   int64_t passes = c->plan->pass ? ceil_div(l->span, c->plan->pass) : 1;
-  double weights = group_weight_bytes(c) / (double)passes, input = input_bytes(c, 1), l2 = input;
+  double turns = (double)(passes * phases(l)), input = input_bytes(c, 1), l2 = (double)phases(l) * input;
+  double weights = group_weight_bytes(c) / turns;
   if (weights + input / (double)passes > usable * (double)c->machine->l1_bytes) l2 += group_weight_bytes(c);
-  double ends = (double)passes * end_cycles(c) + (double)(passes - 1) * pass_cycles;
+  double ends = turns * end_cycles(c) + (double)(passes - 1) * pass_cycles;
   double multiply = multiply_cycles(c), read = cycles_to_read(c->machine, l2, c->machine->l2_gbps);
   return ends + overlapped(multiply, read, exposed_l2);
 }
@@ -226,14 +230,15 @@ static double part_read(const Case *c) {
 
 /* The part of a chunk's input that stays in L2 while all its oc groups read it, each with its weights and output. */
 static double part_kept(const Case *c) {
-  double output = (double)c->tile_chunk * c->width * mean_vectors(c) * vector_bytes(c) * (c->layer->residual ? 2 : 1);
+  double output = (double)(c->tile_chunk * phases(c->layer)) * c->width * mean_vectors(c) * vector_bytes(c) *
+                  (c->layer->residual ? 2 : 1);
   double bytes = input_bytes(c, c->tile_chunk) + group_weight_bytes(c) + output, l2 = (double)c->machine->l2_bytes;
   return max_double(0, min_double(1, (none_kept - bytes / l2) / (none_kept - all_kept)));
 }
 
 static double output_bytes(const Case *c) {
   const DirectLayer *l = c->layer;
-  double bytes = (double)(l->images * l->out_h * l->out_w * l->oc_vectors) * vector_bytes(c);
+  double bytes = (double)(l->images * phases(l) * l->out_h * l->out_w * l->oc_vectors) * vector_bytes(c);
   return l->of_bytes ? bytes / 4 : bytes;
 }
 

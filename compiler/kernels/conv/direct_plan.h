@@ -22,6 +22,8 @@ typedef struct DirectLayer {
   int64_t oc_vectors;      /* of all output channels */
   int64_t group_vectors;   /* the vectors of an oc group must divide this; 0: any */
   int64_t in_h, in_w, out_h, out_w, window_h, window_w, stride_h, stride_w;
+  int64_t
+      phases;  /* of a transposed convolution: planes that all are as described, with the taps of all; 0: it is none */
   double step; /* the time of a step's product, of a multiply-add's of floats */
   double taps; /* of the window, inside the input, on average; others are skipped */
   bool residual, prologue;
