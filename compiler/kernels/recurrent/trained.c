@@ -39,12 +39,12 @@ bool read_trained(Graph *graph, const Node *node, Trained *t) {
  * bytes come from L1 as fast as that takes them: a block of so many is about half of one. Where they are few, vectors
  * are narrower, and L2 is fast enough: a block is the same part of all steps, and with the next one and the rows less
  * than L2. */
-enum { MANY_REGISTERS = 32, BLOCK_BYTES = 32 << 10, L2_PARTS = 8, LEAST_DEPTH = 16 };
+enum { BLOCK_BYTES = 32 << 10, L2_PARTS = 8, LEAST_DEPTH = 16 };
 
 int64_t panel_depth_block(const Graph *graph, int vectors, int64_t depth) {
   const Target *target = graph->config->target;
   int64_t step = 4 * (int64_t)vectors * target->lanes;
-  if (target->vector_registers >= MANY_REGISTERS) return max_int(LEAST_DEPTH, BLOCK_BYTES / step);
+  if (!target_has_few_registers(target)) return max_int(LEAST_DEPTH, BLOCK_BYTES / step);
   int64_t most = max_int(LEAST_DEPTH, graph->config->machine->l2_bytes / L2_PARTS / step);
   return min_int(most, round_up(ceil_div(depth, ceil_div(max_int(1, depth), most)), LEAST_DEPTH));
 }
