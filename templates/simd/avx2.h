@@ -65,8 +65,8 @@ SIMD_FUNCTION vec vceil(vec v) { return _mm256_round_ps(v, _MM_FROUND_TO_POS_INF
 SIMD_FUNCTION vec vround(vec v) { return _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 
 /* n + 1.5 * 2^23 has n in its low mantissa bits; the shift moves it to the exponent's place. */
-SIMD_FUNCTION vec vscale2(vec v, vec n) {
-  __m256i exponent = _mm256_slli_epi32(_mm256_castps_si256(_mm256_add_ps(n, _mm256_set1_ps(0x1.8p23f))), 23);
+SIMD_FUNCTION vec vscale2(vec v, vec t) {
+  __m256i exponent = _mm256_slli_epi32(_mm256_castps_si256(t), 23);
   return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(v), exponent));
 }
 SIMD_FUNCTION vec vexponent(vec v) {

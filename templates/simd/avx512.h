@@ -63,8 +63,8 @@ SIMD_FUNCTION vec vceil(vec v) { return _mm512_roundscale_ps(v, _MM_FROUND_TO_PO
 SIMD_FUNCTION vec vround(vec v) { return _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 
 /* n + 1.5 * 2^23 has n in its low mantissa bits; the shift moves it to the exponent's place. */
-SIMD_FUNCTION vec vscale2(vec v, vec n) {
-  __m512i exponent = _mm512_slli_epi32(_mm512_castps_si512(_mm512_add_ps(n, _mm512_set1_ps(0x1.8p23f))), 23);
+SIMD_FUNCTION vec vscale2(vec v, vec t) {
+  __m512i exponent = _mm512_slli_epi32(_mm512_castps_si512(t), 23);
   return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(v), exponent));
 }
 SIMD_FUNCTION vec vexponent(vec v) {

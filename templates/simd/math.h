@@ -19,11 +19,11 @@
 #include "simd/simd.h"
 #include "simd/trig.h"
 
-/* Rounds to the nearest integer, halves to even, for |v| < 2^22. Two additions; vround may take longer. */
-SIMD_FUNCTION vec vround_small(vec v) {
-  vec magic = vset(0x1.8p23f);
-  return vsub(vadd(v, magic), magic);
-}
+/* Between 2^23 and 2^24 floats are the integers. So v + vround_shift() is n + vround_shift() for the integer n nearest
+ * to v, |v| < 2^22: it takes no instruction of its own where a multiply-add makes it, and is what vscale2() takes. */
+SIMD_FUNCTION vec vround_shift(void) { return vset(0x1.8p23f); }
+/* n, of n + vround_shift(). */
+SIMD_FUNCTION vec vunshift(vec t) { return vsub(t, vround_shift()); }
 
 /* e^r for |r| <= log(2) / 2: 1 + r + r^2 * c(r). Estrin's scheme, because its dependency chain is short. */
 SIMD_FUNCTION vec vexp_reduced(vec r) {
@@ -35,30 +35,41 @@ SIMD_FUNCTION vec vexp_reduced(vec r) {
   return vfma(low, r2, vfma(middle, r2, high));
 }
 
-/* e^x = 2^n * e^r with n = round(x / log 2). The high part of log 2 has 15 bits, so n * high is exact. */
+/* n + vround_shift() with n = round(x / log 2). */
+SIMD_FUNCTION vec vexp_power(vec x) { return vfma(vround_shift(), x, vset(0x1.715476p0f)); }
+
+/* x - n * log 2, of t = n + vround_shift(). The high part of log 2 has 15 bits, so n * high is exact. */
+SIMD_FUNCTION vec vexp_rest(vec x, vec t) {
+  vec n = vunshift(t);
+  return vfnma(vfnma(x, n, vset(0x1.62e4p-1f)), n, vset(0x1.7f7d1cp-20f));
+}
+
+/* e^x = 2^n * e^r. */
 SIMD_FUNCTION vec vexp(vec x) {
-  vec n = vround_small(vmul(x, vset(0x1.715476p0f)));
-  vec r = vfnma(vfnma(x, n, vset(0x1.62e4p-1f)), n, vset(0x1.7f7d1cp-20f));
-  vec y = vscale2(vexp_reduced(r), n);
+  vec t = vexp_power(x);
+  vec y = vscale2(vexp_reduced(vexp_rest(x, t)), t);
   y = vselect(vle(x, vset(0x1.62e42ep6f)), y, vmul(x, vset(0x1p127f))); /* above log(FLT_MAX): infinity, or NaN */
   return vselect(vlt(x, vset(-0x1.5d589ep6f)), vzero(), y);             /* below log(FLT_MIN) */
 }
 
-/* 1 / (1 + e^-x). Far below zero its relative error is that of e^-x. */
-SIMD_FUNCTION vec vsigmoid(vec x) { return vdiv(vset(1.0f), vadd(vset(1.0f), vexp(vneg(x)))); }
+/* 1 / (1 + e^-x). Far below zero its relative error is that of e^-x; there the power is at most 2^128, infinity. */
+SIMD_FUNCTION vec vsigmoid(vec x) {
+  vec y = vneg(vmin_bound(vmax_bound(x, vset(-88.7f)), vset(87.0f))), t = vexp_power(y);
+  vec power = vscale2(vset(1.0f), t);
+  return vdiv(vset(1.0f), vfma(vset(1.0f), power, vexp_reduced(vexp_rest(y, t))));
+}
 
-/* m / (m + 2) with m = e^2|x| - 1 = 2^n * 2^f - 1, where n + f = 2|x| / log 2 is rounded once. That is precise enough:
- * a relative error of m is multiplied by 2 / (m + 2), and it grows with n much slower than m. From |x| = 20 on, m + 2
- * rounds to m. */
+/* m / (m + 2) with m = e^2|x| - 1 = 2^n * 2^f - 1, where n + f = 2|x| / log 2, and f is rounded once. That is precise
+ * enough: a relative error of m is multiplied by 2 / (m + 2), and it grows with n much slower than m. From |x| = 20 on,
+ * m + 2 rounds to m. */
 SIMD_FUNCTION vec vtanh(vec x) {
-  vec y = vmul(vmin_bound(vabs(x), vset(20.0f)), vset(0x1.715476p1f));
-  vec n = vround_small(y);
-  vec f = vsub(y, n), f2 = vmul(f, f);
+  vec a = vmin_bound(vabs(x), vset(20.0f)), t = vfma(vround_shift(), a, vset(0x1.715476p1f));
+  vec f = vfma(vneg(vunshift(t)), a, vset(0x1.715476p1f)), f2 = vmul(f, f);
   vec low = vfma(vset(0x1.ebfbdep-3f), f, vset(0x1.c6af6ep-5f));
   vec high = vfma(vset(0x1.3b2bap-7f), f, vset(0x1.5f07dcp-10f));
   low = vfma(low, f2, vfma(high, f2, vset(0x1.4308f2p-13f)));
   vec part = vfma(vmul(f, vset(0x1.62e43p-1f)), f2, low);
-  vec power = vscale2(vset(1.0f), n);
+  vec power = vscale2(vset(1.0f), t);
   vec m = vfma(vsub(power, vset(1.0f)), power, part);
   vec m_plus_2 = vfma(vadd(power, vset(1.0f)), power, part);
   return vcopysign(vdiv(m, m_plus_2), x);
@@ -67,12 +78,11 @@ SIMD_FUNCTION vec vtanh(vec x) {
 /* e^x - 1 = (2^n - 1) + 2^n * (e^r - 1), with n and r as in vexp. For n = 0 the first term is exactly 0. */
 SIMD_FUNCTION vec vexpm1(vec x) {
   vec y = vmax_bound(vmin_bound(x, vset(88.0f)), vset(-18.0f)); /* below -18 the result is -1 */
-  vec n = vround_small(vmul(y, vset(0x1.715476p0f)));
-  vec r = vfnma(vfnma(y, n, vset(0x1.62e4p-1f)), n, vset(0x1.7f7d1cp-20f)), r2 = vmul(r, r);
+  vec t = vexp_power(y), r = vexp_rest(y, t), r2 = vmul(r, r);
   vec low = vfma(vset(0x1.fffffcp-2f), r, vset(0x1.555492p-3f));
   vec high = vfma(vset(0x1.5558f2p-5f), r, vset(0x1.1239e2p-7f));
   low = vfma(low, r2, vfma(high, r2, vset(0x1.6a2432p-10f)));
-  vec power = vscale2(vset(1.0f), n);
+  vec power = vscale2(vset(1.0f), t);
   vec small = vfma(vsub(power, vset(1.0f)), power, vfma(r, r2, low));
   return vselect(vle(x, vset(88.0f)), small, vexp(x));
 }
@@ -154,12 +164,12 @@ SIMD_FUNCTION vec vgelu(vec x) {
   q = vfma(vset(-0x1.d63aacp-2f), a, q);
   q = vfma(vset(-0x1.26aed4p0f), a, q);
   q = vfma(vset(-1.0f), a, q);
-  vec n = vround_small(q), f = vsub(q, n), f2 = vmul(f, f);
+  vec t = vadd(q, vround_shift()), f = vsub(q, vunshift(t)), f2 = vmul(f, f);
   vec low = vfma(vset(0x1.ebfbdep-3f), f, vset(0x1.c6af6ep-5f));
   vec high = vfma(vset(0x1.3b2bap-7f), f, vset(0x1.5f07dcp-10f));
   low = vfma(low, f2, vfma(high, f2, vset(0x1.4308f2p-13f)));
   vec power = vfma(vfma(vset(1.0f), f, vset(0x1.62e43p-1f)), f2, low);
-  vec beyond = vselect(vlt(a, vset(5.6f)), vscale2(power, n), vzero());
+  vec beyond = vselect(vlt(a, vset(5.6f)), vscale2(power, t), vzero());
   return vfnma(vmax_bound(x, vzero()), a, beyond);
 }
 

@@ -68,8 +68,8 @@ SIMD_FUNCTION vec vceil(vec v) { return vrndpq_f32(v); }
 SIMD_FUNCTION vec vround(vec v) { return vrndnq_f32(v); }
 
 /* n + 1.5 * 2^23 has n in its low mantissa bits; the shift moves it to the exponent's place. */
-SIMD_FUNCTION vec vscale2(vec v, vec n) {
-  uint32x4_t exponent = vshlq_n_u32(vreinterpretq_u32_f32(vaddq_f32(n, vdupq_n_f32(0x1.8p23f))), 23);
+SIMD_FUNCTION vec vscale2(vec v, vec t) {
+  uint32x4_t exponent = vshlq_n_u32(vreinterpretq_u32_f32(t), 23);
   return vreinterpretq_f32_u32(vaddq_u32(vreinterpretq_u32_f32(v), exponent));
 }
 SIMD_FUNCTION vec vexponent(vec v) {

@@ -110,9 +110,9 @@ SIMD_FUNCTION vec vceil(vec v) {
 }
 
 /* n + 1.5 * 2^23 has n in its low mantissa bits; the shift moves it to the exponent's place. */
-SIMD_FUNCTION vec vscale2(vec v, vec n) {
+SIMD_FUNCTION vec vscale2(vec v, vec t) {
   typedef unsigned bits __attribute__((vector_size(4 * SIMD_PLAIN_LANES)));
-  return (vec)((bits)v + ((bits)(n + 0x1.8p23f) << 23));
+  return (vec)((bits)v + ((bits)t << 23));
 }
 SIMD_FUNCTION vec vexponent(vec v) { return __builtin_convertvector(((vmask)v >> 23) - 127, vec); }
 SIMD_FUNCTION vec vmantissa(vec v) { return (vec)(((vmask)v & 0x007fffff) | 0x3f800000); }

@@ -69,8 +69,8 @@ SIMD_FUNCTION vec vceil(vec v) { return __builtin_elementwise_ceil(v); }
 SIMD_FUNCTION vec vround(vec v) { return __builtin_elementwise_roundeven(v); }
 
 /* n + 1.5 * 2^23 has n in its low mantissa bits; the shift moves it to the exponent's place. */
-SIMD_FUNCTION vec vscale2(vec v, vec n) {
-  vuint32m1_t bits = __riscv_vreinterpret_v_f32m1_u32m1(vadd(n, vset(0x1.8p23f)));
+SIMD_FUNCTION vec vscale2(vec v, vec t) {
+  vuint32m1_t bits = __riscv_vreinterpret_v_f32m1_u32m1(t);
   vuint32m1_t exponent = __riscv_vsll_vx_u32m1(bits, 23, LANES);
   vuint32m1_t sum = __riscv_vadd_vv_u32m1(__riscv_vreinterpret_v_f32m1_u32m1(v), exponent, LANES);
   return __riscv_vreinterpret_v_u32m1_f32m1(sum);

@@ -70,8 +70,8 @@ SIMD_FUNCTION vec vceil(vec v) { return _mm_round_ps(v, _MM_FROUND_TO_POS_INF | 
 SIMD_FUNCTION vec vround(vec v) { return _mm_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 
 /* n + 1.5 * 2^23 has n in its low mantissa bits; the shift moves it to the exponent's place. */
-SIMD_FUNCTION vec vscale2(vec v, vec n) {
-  __m128i exponent = _mm_slli_epi32(_mm_castps_si128(_mm_add_ps(n, _mm_set1_ps(0x1.8p23f))), 23);
+SIMD_FUNCTION vec vscale2(vec v, vec t) {
+  __m128i exponent = _mm_slli_epi32(_mm_castps_si128(t), 23);
   return _mm_castsi128_ps(_mm_add_epi32(_mm_castps_si128(v), exponent));
 }
 SIMD_FUNCTION vec vexponent(vec v) {

@@ -69,9 +69,9 @@ SIMD_FUNCTION vec vfloor(vec v) { return svrintm_f32_x(sve_all(), v); }
 SIMD_FUNCTION vec vceil(vec v) { return svrintp_f32_x(sve_all(), v); }
 SIMD_FUNCTION vec vround(vec v) { return svrintn_f32_x(sve_all(), v); }
 
-/* n + 1.5 * 2^23 has n in its low mantissa bits; the shift moves it to the exponent's place. */
-SIMD_FUNCTION vec vscale2(vec v, vec n) {
-  svuint32_t exponent = svlsl_n_u32_x(sve_all(), sve_bits(vadd(n, vset(0x1.8p23f))), 23);
+/* t has n in its low mantissa bits; the shift moves it to the exponent's place. */
+SIMD_FUNCTION vec vscale2(vec v, vec t) {
+  svuint32_t exponent = svlsl_n_u32_x(sve_all(), sve_bits(t), 23);
   return svreinterpret_f32_u32(svadd_u32_x(sve_all(), sve_bits(v), exponent));
 }
 SIMD_FUNCTION vec vexponent(vec v) {
