@@ -6,11 +6,11 @@
 #include "support/numbers.h"
 
 static const CellInfo cells[] = {
-    /* name, product_gates, phases, functions, chain, buffers, widest, widest_few */
-    [CELL_RNN] = {"rnn", 1, 1, 1, 1, 2, 4, 2},
-    [CELL_GRU_AFTER] = {"gru_after", 3, 1, 3, 2, 2, 1, 1},
-    [CELL_GRU_BEFORE] = {"gru_before", 2, 2, 3, 1, 4, 2, 1},
-    [CELL_LSTM] = {"lstm", 4, 1, 5, 2, 3, 1, 1},
+    /* name, product_gates, phases, functions, buffers, widest, widest_few */
+    [CELL_RNN] = {"rnn", 1, 1, 1, 2, 4, 2},
+    [CELL_GRU_AFTER] = {"gru_after", 3, 1, 3, 2, 1, 1},
+    [CELL_GRU_BEFORE] = {"gru_before", 2, 2, 3, 4, 2, 1},
+    [CELL_LSTM] = {"lstm", 4, 1, 5, 3, 1, 1},
 };
 
 const CellInfo *cell_info(Cell cell) { return &cells[cell]; }

@@ -12,7 +12,7 @@ typedef struct CellInfo {
   const char *name;       /* "gru_after" */
   int product_gates;      /* gates of a step's first product with R; the others depend on its result */
   int phases;             /* products with R of a step, one after the other */
-  int functions, chain;   /* exp, tanh or sigmoid of a unit and step; of a phase's, how many follow each other */
+  int functions;          /* exp, tanh or sigmoid of a unit and step */
   int buffers;            /* BUFFERS of the template */
   int widest, widest_few; /* most UNIT_VECTORS on a target with many registers, and with few */
 } CellInfo;

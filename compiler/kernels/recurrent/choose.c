@@ -15,7 +15,7 @@ static double variant_handicap(const RecurrentVariant *v) {
   for (int workers = 1; workers < v->workers; workers *= 2) handicap *= 1.05;
   if (v->input == INPUT_WITH_STEP) handicap *= 1.03;
   if (v->hide) handicap *= 1.01;
-  if (v->depth_block) handicap *= 1.08;
+  if (v->depth_block) handicap *= 1.02;
   return handicap;
 }
 

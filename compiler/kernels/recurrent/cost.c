@@ -1,33 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Products take the cycles of their register tiles by the machine's ports (machine/tile.h), or the time to read the
- * weights. The constants are those of the recurrent cases of tools/bench with vectors of 32 bytes on one and on two
- * cores of Zen 3, each part measured by itself; of bandwidth by a worker's share of the weights, USABLE, on two cores
- * of Zen 4; of products with and without blocked depth, PREFETCHED, on two of Granite Rapids. They are ratios and
- * cycles, so they hold for machines of other speeds.
+ * weights. The constants are fitted to the recurrent cases of tools/bench with vectors of 32 and of 64 bytes on two
+ * cores of Zen 4, and to one layer on two cores of Granite Rapids (2 MB of L2): bandwidth by a worker's share of the
+ * weights gives USABLE, products with and without blocked depth PREFETCHED. They are ratios, so they hold for machines
+ * of other speeds.
  */
 #include "kernels/recurrent/cost.h"
 
 #include "kernels/gemm/narrow_panels.h"
 #include "kernels/recurrent/int8.h"
-#include "machine/shared_lines.h"
 #include "machine/targets.h"
 #include "machine/tile.h"
 #include "support/numbers.h"
 #include "tree.h"
 
-static const double USABLE = 0.9;            /* share of a cache that weights may fill */
-static const double TILE_EFFICIENCY = 0.96;  /* of the ports' multiply-adds: the rest are a loop's ends */
-static const double EXPOSED_L2 = 0.3;        /* part of reading from L2 that longer multiplying does not hide */
-static const double EXPOSED_L3 = 0.5;        /* part of the shorter of multiplying and reading from beyond L2 */
-static const double PREFETCHED = 0.8;        /* time of bytes from beyond L2 with blocked depth, which prefetches */
-static const double ASKED_FOR = 0.9;         /* part of a barrier that work never hides */
-static const double CYCLES_A_FUNCTION = 16;  /* of one vector, of some 38 instructions */
-static const double FUNCTION_ADDITIONS = 15; /* that a function takes as long as, from its argument to its result */
-static const double CYCLES_A_PANEL = 30;     /* to start and to add up the sums of a block of rows */
-static const double CYCLES_A_ROW = 10;       /* for a row's sums that go through memory */
-static const double CYCLES_A_LINE = 25;      /* from beyond L2, of lines apart: half of the latency */
-static const double MORE_TO_MEET = 0.15;     /* of a barrier, for each worker beyond two */
+static const double USABLE = 0.9;           /* share of a cache that weights may fill */
+static const double STEP_EFFICIENCY = 0.95; /* relative to its tiles' cycles, of a step's product */
+static const double EXPOSED_LOADS = 0.5;    /* part of a tile's loads that its multiply-adds do not hide */
+static const double EXPOSED_L2 = 0.3;       /* part of the shorter of multiplying and reading from L2 */
+static const double EXPOSED_L3 = 0.5;       /* the same beyond L2 */
+static const double PREFETCHED = 0.8;       /* time of bytes from beyond L2 with blocked depth, which prefetches */
+static const double MIN_WAIT = 0.1;         /* part of a barrier that work never hides */
+static const double CYCLES_A_FUNCTION = 16; /* of one vector */
+static const double CYCLES_A_PANEL = 30;    /* to start and to add up the sums of a block of rows */
+static const double MORE_TO_MEET = 0.15;    /* of a barrier, for each worker beyond two */
 
 /* With at most so many steps, recurrent weights are read as seldom as the input's, and share the cache with them. */
 enum { FEW_STEPS = 4 };
@@ -38,20 +35,16 @@ LayerCase layer_case(const MmLayer *layer, const Target *target) {
   const CellInfo *row = cell_info(layer->cell);
   int unit_vectors = cell_unit_vectors(layer->cell, target, layer->hidden);
   int vectors = row->product_gates * unit_vectors;
-  int panel_parts = cell_panel_parts(target, vectors, dim_upper(layer->batch));
-  vectors /= panel_parts;
+  vectors /= cell_panel_parts(target, vectors, dim_upper(layer->batch));
   bool forward = layer->directions == 1 && !layer->reverse;
   LayerCase result = {.directions = layer->directions,
                       .gates = layer->gates,
                       .lanes = target->lanes,
                       .rows = register_rows(target, vectors),
                       .vectors = vectors,
-                      .panel_parts = panel_parts,
                       .parts = cell_partial_sums(target, vectors),
                       .phases = row->phases,
                       .functions = row->functions,
-                      .chain = row->chain,
-                      .fetches_gates = layer->cell == CELL_LSTM,
                       .from_zero = !node_input(layer->node, INPUT_H),
                       .takes_steps = !node_input(layer->node, INPUT_LENGTHS),
                       .takes_chunks = !layer->stacked && (forward || !node_input(layer->node, INPUT_LENGTHS)),
@@ -149,24 +142,11 @@ static ReadTime read_time(const Machine *m, double bytes, double working_set, do
   };
 }
 
-/* Loads run ahead of the multiply-adds that wait for them, so reading that takes longer hides all multiplying. Where
- * multiplying takes longer, a tile's multiply-adds fill the CPU's window, and hide reading but in part. */
-static double multiply_from_l2(double multiply, double read) {
-  return multiply > read ? multiply + EXPOSED_L2 * read : read;
-}
-
 /* Bytes that are multiplied as they come. */
 static double multiply_and_read(double multiply, const ReadTime *read) {
-  return multiply * (1 - read->near_part - read->far_part) + multiply_from_l2(multiply * read->near_part, read->near) +
+  return multiply * (1 - read->near_part - read->far_part) +
+         overlapped(multiply * read->near_part, read->near, EXPOSED_L2) +
          overlapped(multiply * read->far_part, read->far, EXPOSED_L3);
-}
-
-/* The same bytes for the next block of rows, panel by panel: from L1, where the block before has left the panel, if a
- * block's depth of panel and rows has room there, else from L2. */
-static double multiply_again(const Machine *m, const LayerCase *l, double multiply, double bytes, int rows, int vectors,
-                             int64_t depth) {
-  double block = (double)depth * (l->weight * l->lanes * vectors + 4 * rows);
-  return block <= (double)m->l1_bytes ? multiply : multiply_from_l2(multiply, bytes / m->l2_gbps);
 }
 
 /* ---- the parts ---- */
@@ -228,14 +208,14 @@ static double instructions(const LayerCase *l, double samples) {
   return l->int8 ? l->dot : 1;
 }
 
-/* Time to multiply `samples` in `passes` blocks of rows with `bytes` of weights, all in registers or L1. Multiply-adds
- * and loads have ports of their own, so the longer hides the other. */
+/* Time to multiply `samples` in `passes` blocks of rows with `bytes` of weights, all in registers or L1. Of one row
+ * each weight is loaded by the multiply-add that needs it, and all overlap. */
 static double multiply_ns(const Machine *m, const LayerCase *l, double bytes, int vectors, double samples,
                           double passes) {
   TileCycles tile = tile_step(m, l->lanes, samples / passes, vectors, samples > passes ? 1 : l->parts);
   double bytes_a_step = (l->int8 ? 4.0 : l->weight) * l->lanes * vectors, steps = bytes / bytes_a_step * passes;
-  double load = l->bf16_tiles ? tile.load / 2 : tile.load;
-  return steps * max_double(instructions(l, samples) * tile.multiply / TILE_EFFICIENCY, load) / m->ghz;
+  double load = l->bf16_tiles ? tile.load / 2 : tile.load, exposed = samples > passes ? EXPOSED_LOADS * load : 0;
+  return steps * max_double(instructions(l, samples) * tile.multiply + exposed, load) / m->ghz;
 }
 
 /* The whole team computes the input's products of all steps, then a barrier. */
@@ -243,16 +223,15 @@ static double input_ns(const Machine *m, const LayerCase *l, const Share *s) {
   double rows = (double)l->steps * (double)l->batch, columns = s->all_input / (weight_size(l) * (double)l->inputs);
   double weights = s->all_input / m->cores, result = 4 * rows * columns / m->cores;
   double passes = (double)ceil_div(l->steps * l->batch, l->input_rows);
-  double block = multiply_ns(m, l, weights, l->input_vectors, rows, passes) / passes;
-  double again = multiply_again(m, l, block, weights, l->input_rows, l->input_vectors, l->inputs);
+  double compute = multiply_ns(m, l, weights, l->input_vectors, rows, passes);
   double others = l->steps < FEW_STEPS ? s->hidden : 0;
   ReadTime read = read_time(m, weights, weights + others, s->all_input + s->all_hidden, ORDER_FORWARD);
   double stored = result / (result > USABLE * (double)m->l2_bytes ? m->l3_gbps : m->l2_gbps);
-  return multiply_and_read(block, &read) + (passes - 1) * again + EXPOSED_L2 * stored + meeting_ns(m, m->cores);
+  return multiply_and_read(compute, &read) + EXPOSED_L2 * stored + meeting_ns(m, m->cores);
 }
 
-/* One step's products. The first block of rows reads the weights from where they are, the others each panel again.
- * After the first steps the input's weights are of no further use. */
+/* One step's products. The first block of rows reads the weights from where they are; others read each panel again:
+ * from L2, or from L1 if depth is blocked. After the first steps the input's weights are of no further use. */
 static double products_ns(const Machine *m, const LayerCase *l, const RecurrentVariant *v, const Share *s) {
   bool with_step = v->input == INPUT_WITH_STEP;
   double bytes = s->hidden + (with_step ? s->input : 0);
@@ -260,54 +239,33 @@ static double products_ns(const Machine *m, const LayerCase *l, const RecurrentV
   double working_set = with_step || l->steps >= FEW_STEPS ? bytes : s->hidden + s->input;
   double of_all = s->all_hidden + (with_step || l->steps < FEW_STEPS ? s->all_input : 0);
   ReadTime read = read_time(m, bytes, working_set, of_all, v->hide ? ORDER_HALVES : ORDER_ALTERNATING);
-  double block = multiply_ns(m, l, bytes, l->vectors, s->samples, s->passes) / s->passes;
+  double all = multiply_ns(m, l, bytes, l->vectors, s->samples, s->passes) / STEP_EFFICIENCY;
   if (v->depth_block) read.far *= PREFETCHED;
-  double again = multiply_again(m, l, block, bytes, l->rows, l->vectors, v->depth_block ? v->depth_block : l->hidden);
+  double again = bytes / (v->depth_block ? m->l1_gbps : m->l2_gbps);
   double put_by = v->depth_block ? (bytes / 4 / (double)v->depth_block) * s->samples * 8 / m->l1_gbps : 0;
-  return multiply_and_read(block, &read) + (s->passes - 1) * again + put_by;
+  return multiply_and_read(all / s->passes, &read) + (s->passes - 1) * max_double(all / s->passes, again) + put_by;
 }
 
-/* A panel's parts, halves and blocks of the depth start again. Sums that wait for the next piece, or for the cells of a
- * block's other rows, go through memory, and so does the product with W of the same step. */
+/* Halves and blocks of the depth start again. */
 static double starts_ns(const Machine *m, const LayerCase *l, const RecurrentVariant *v, const Share *s) {
-  double pieces = l->panel_parts * (v->hide ? 2 : v->depth_block ? (double)ceil_div(l->hidden, v->depth_block) : 1);
-  double stored = (pieces + (v->input == INPUT_WITH_STEP)) * s->samples - s->passes;
-  return l->phases * s->panels * (s->passes * pieces * CYCLES_A_PANEL + stored * CYCLES_A_ROW) / m->ghz;
+  double pieces = v->hide ? 2 : 1;
+  if (v->depth_block) pieces = (double)ceil_div(l->hidden, v->depth_block);
+  return l->phases * s->panels * s->passes * pieces * CYCLES_A_PANEL / m->ghz;
 }
 
-/* The cells of a panel are worked out while the next one is multiplied, but for the last: its longest chain of
- * functions is not over when its instructions are issued, and what comes next waits for its result. */
 static double cells_ns(const Machine *m, const LayerCase *l, const Share *s) {
   double vectors = s->samples * s->panels * (double)l->panel_units / l->lanes;
-  double issued = l->functions * CYCLES_A_FUNCTION, chain = l->phases * l->chain * FUNCTION_ADDITIONS * m->fma_latency;
-  return (vectors * issued + max_double(0, chain - issued)) / m->ghz;
+  return vectors * l->functions * CYCLES_A_FUNCTION / m->ghz;
 }
 
-/* A step's gates, as the product ahead has left them. Of several samples a panel's are as many pieces, each a row
- * apart, which the CPU's own prefetchers do not follow. Where workers share the samples, but shared the columns of the
- * product ahead, the most of them are in others' caches. */
-static double gates_ns(const Machine *m, const LayerCase *l, const RecurrentVariant *v, const Share *s) {
-  if (v->input == INPUT_WITH_STEP || s->samples < 2) return 0;
-  double pieces = s->samples * s->panels, piece = 4 * l->gates * (double)l->panel_units, bytes = pieces * piece;
-  double steps = v->chunk ? v->chunk : (double)l->steps;
-  int ways = s->workers / s->unit_ways;
-  double beyond = 1 - min_double(1, USABLE * (double)m->l2_bytes / (steps * bytes));
-  double line = l->fetches_gates && !v->depth_block ? CACHE_LINE / m->l3_gbps : CYCLES_A_LINE / m->ghz;
-  return beyond * pieces * max_double(1, piece / CACHE_LINE) * line + shared_lines_ns(m, bytes * (ways - 1) / ways);
-}
-
-/* Workers of one sample have a barrier in every step. Each reads the others' parts of the hidden state, a stream, and
- * its own part of the next one must become its own again to be written. The half of a middle panel was done long before
- * the other half begins, but it is a message, half a barrier. Each worker may multiply its own part first, which hides
- * the barrier behind half of its products, but for the lines that are only then asked for. */
+/* Workers of one sample have a barrier in every step, and read the others' parts of its hidden state. Each may multiply
+ * its own part first, which hides the barrier behind half of its products. */
 static double waits_ns(const Machine *m, const LayerCase *l, const RecurrentVariant *v, const Share *s,
                        double products) {
   if (s->unit_ways < 2) return 0;
-  double meeting = meeting_ns(m, s->workers), own = 4 * s->samples * (double)l->hidden / s->unit_ways;
-  double others = own * (s->unit_ways - 1);
-  double wait = meeting + shared_stream_ns(m, others) + shared_lines_ns(m, own);
-  if (v->hide) return l->phases * max_double(ASKED_FOR * wait, wait - products / 2);
-  return l->phases * (wait + (shares_middle(l, v, s->unit_ways) ? meeting / 2 : 0));
+  double others = 4 * s->samples * (double)l->hidden * (s->unit_ways - 1) / s->unit_ways;
+  double wait = meeting_ns(m, s->workers) + others / m->l3_gbps;
+  return l->phases * (v->hide ? max_double(MIN_WAIT * wait, wait - products / 2) : wait);
 }
 
 RecurrentCost recurrent_cost(const Machine *m, const LayerCase *l, const RecurrentVariant *v) {
@@ -317,8 +275,8 @@ RecurrentCost recurrent_cost(const Machine *m, const LayerCase *l, const Recurre
   double products = products_ns(m, l, v, &s), starts = starts_ns(m, l, v, &s), steps = (double)l->steps;
   RecurrentCost cost = {.input = v->input == INPUT_AHEAD ? input_ns(m, l, &s) : 0,
                         .products = turns * ((steps - 1) * products + products_ns(m, l, v, &first) + steps * starts),
-                        .cells = turns * steps * (cells_ns(m, l, &s) + gates_ns(m, l, v, &s)),
-                        .waits = turns * steps * waits_ns(m, l, v, &s, products) + meeting_ns(m, m->cores)};
+                        .cells = turns * steps * cells_ns(m, l, &s),
+                        .waits = turns * steps * waits_ns(m, l, v, &s, products)};
   cost.total = cost.input + cost.products + cost.cells + cost.waits;
   return cost;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The predicted time of a variant of a recurrent layer: multiply-adds or bytes read at each level of cache, whichever
- * is longer; the cells' functions; barriers, and the cache lines that cores read and write of each other. For one run
- * at the dims' optimum, with warm weights, as after the first run.
+ * is longer; the cells' functions; and barriers. For one run at the dims' optimum, with warm weights, as after the
+ * first run.
  */
 #ifndef RNNCC_COST_H
 #define RNNCC_COST_H
@@ -15,12 +15,10 @@
 typedef struct LayerCase {
   int directions, gates, lanes;
   int rows, vectors;             /* of a block: samples, with sums in registers, and vectors of a panel */
-  int panel_parts;               /* of a panel, each multiplied by itself */
   int parts;                     /* of one sample's sums, which hide the latency of an addition */
   int input_rows, input_vectors; /* of a block of the input's product */
   int phases;                    /* barriers of a step: GRU with the reset gate before its product has two */
-  int functions, chain;          /* exp, tanh, sigmoid of a unit and step; of a phase's, as many as wait for another */
-  bool fetches_gates;            /* the product ahead is fetched for the block that is next */
+  int functions;                 /* exp, tanh, sigmoid of a unit and step */
   bool int8;                     /* products of integers (int8.h) */
   double weight;                 /* bytes of a weight */
   int dot;                       /* int8: instructions of a vector's products, where f32 has a multiply-add */
