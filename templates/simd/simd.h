@@ -28,7 +28,7 @@
  *   vany(m)                     whether any lane is set
  *   vmask_first(n)              the first n lanes, 0 <= n <= LANES
  *   vselect(m, a, b)            a where m is set, else b
- *   vscale2(v, t)               v * 2^n for t = n + 1.5 * 2^23, where v and the result are normal numbers; else anything
+ *   vscale2(v, t)               v * 2^n, t = n + 1.5 * 2^23, where v and the result are normal numbers; else anything
  *   vexponent(v)                floor(log2 v) of a positive normal v; 128 for +inf
  *   vmantissa(v)                v / 2^vexponent(v), in [1, 2)
  *   vhsum vhmin vhmax(v)        across lanes, by halving the vector: lanes i and i + LANES/2 are combined first
