@@ -371,8 +371,8 @@ static void run_tiles(const Conv *c, const Run *run) {
   if (BIAS) copy_bias(c, run->oc_group, bias);
   for (int64_t begin = run->begin; begin < run->end; begin += c->turn) {
     int64_t end = min_i64(run->end, begin + c->turn);
-    for (int64_t row = 0; row < UP_H; row++) {
-      for (int64_t column = 0; column < UP_W; column++) {
+    for (int64_t row = 0; row < min_i64(UP_H, OUT_H); row++) {
+      for (int64_t column = 0; column < min_i64(UP_W, OUT_W); column++) {
         Phase phase = {.row = row, .column = column, .h = taps_of_row(row), .w = taps_of_column(column)};
         tiles_of_phase(c, run, &phase, bias, begin, end);
       }
