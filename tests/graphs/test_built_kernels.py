@@ -10,7 +10,7 @@ from support.model_builder import Model
 from support.recurrent import GATES
 
 TARGETS = {"x86-64-v4": 16, "x86-64-v3": 8, "x86-64": 4}  # lanes
-L1_BYTES = 32 << 10
+CACHE_BYTES = {"x86-64-v4": 32 << 10, "x86-64-v3": (512 << 10) // 8, "x86-64": (256 << 10) // 8}  # of L1, or of L2
 
 
 def emitted(rnncc, folder, model, *options):
@@ -55,13 +55,14 @@ def test_both_directions_of_an_int8_layer_run_side_by_side(rnncc, tmp_path):
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_a_block_of_a_trained_layer_s_weights_stays_in_l1(rnncc, tmp_path, target):
-    model, T, B, I, H = Model(), 5, 4, 24, 700
+def test_a_block_of_a_trained_layer_s_weights_stays_in_a_cache(rnncc, tmp_path, target):
+    """In L1, or where registers are few, and vectors narrow, in an eighth of the target's usual L2."""
+    model, T, B, I, H = Model(), 5, 4, 24, 1500
     w, r = (model.input(name, "f32", [1, 4 * H, depth]) for name, depth in (("W", I), ("R", H)))
     model.output(*model.node("LSTMTraining", [model.input("x", "f32", [T, B, I]), w, r], 4, hidden_size=H))
     (knobs,) = knobs_of(emitted(rnncc, tmp_path, model, f"--target={target}"), "recurrent_training")
     row = 4 * 4 * int(knobs["UNIT_VECTORS"]) * TARGETS[target] // int(knobs["PANEL_PARTS"])  # of a part
-    assert L1_BYTES / 2 < int(knobs["DEPTH_BLOCK"]) * row <= L1_BYTES
+    assert CACHE_BYTES[target] / 2 < int(knobs["DEPTH_BLOCK"]) * row <= CACHE_BYTES[target]
 
 
 @pytest.mark.parametrize("mask, turned, kind", [([1, 1, 1, 30], False, "1"), ([1, 1, 20, 30], False, "2"),

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """--dump-after: after every step of compiler/passes.def, early or late, and after parts of a group."""
+import re
+
 import numpy
 import pytest
 
@@ -123,7 +125,7 @@ def test_a_dump_shows_the_order_of_a_resizes_axes_and_the_knobs_of_a_transposed_
     model.output(model.node("Resize", [x, None, scales], mode="linear"))
     dumped = dump_of(rnncc, tmp_path, model, "choose_schedules")
     assert "\n  axes in order 3 2\n" in dumped
-    assert "\n  schedule transposed_2x2s2_8x8c32o16g1_oc" in dumped
+    assert re.search(r"\n  schedule transposed_oc\d+px\d+u\d+\S*_2x2s2c32o16g1_8x8\n", dumped)
 
 
 def test_a_kernels_choices_are_dumped_once_they_are_made(rnncc, tmp_path):
