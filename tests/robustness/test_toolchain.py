@@ -216,7 +216,8 @@ def test_an_interrupt_leaves_nothing_behind(rnncc, root, tmp_path, number):
     folder.mkdir(), temporary.mkdir()
     environment = {**os.environ, "RNNCC_CLANG": str(clang), "TMPDIR": str(temporary)}
     command = [*rnncc.prefix, root / "models" / "digits_rnn.json", "-o", folder / "m.so"]
-    compiler = subprocess.Popen(command, env=environment)
+    # Under nohup the tests ignore SIGHUP, and so would rnncc.
+    compiler = subprocess.Popen(command, env=environment, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
     while not (tmp_path / "started").exists():
         assert compiler.poll() is None
         time.sleep(0.01)
