@@ -104,12 +104,9 @@ static DirectLayer layer_of(const Graph *graph, const Node *node, const DirectSc
 /* "direct_oc2px14u2", then chunks and passes, then the differences between layers of one plan. */
 static const char *text_of(Arena *arena, const DirectSchedule *schedule) {
   const Convolution *conv = &schedule->base.conv;
-  const DirectPlan *plan = &schedule->plan;
   Text text = text_new(arena);
-  text_add(&text, "direct_oc%dpx%du%d", plan->oc_vectors, plan->columns, plan->unroll);
-  if (plan->pass) text_add(&text, "_pass%lld", (long long)plan->pass);
-  if (plan->group_chunk) text_add(&text, "_groups%lld", (long long)plan->group_chunk);
-  if (plan->tile_chunk) text_add(&text, "_tiles%lld", (long long)plan->tile_chunk);
+  text_add(&text, "direct_");
+  direct_plan_text(&text, &schedule->plan);
   text_add(&text, "_%lldx%llds%lldc%lldo%lldg%lld_", (long long)conv->h.kernel, (long long)conv->w.kernel,
            (long long)conv->w.stride, (long long)conv->channels, (long long)conv->kernels, (long long)conv->groups);
   plane_text(&text, conv->h.out, conv->w.out);

@@ -150,12 +150,9 @@ static void fit(Graph *graph, const Node *node, const Convolution *conv, Knobs *
 /* "direct_int8_oc2px14u2", or "tiles_int8_...", then chunks, then the differences between layers of one plan. */
 static const char *text_of(Arena *arena, const Int8Schedule *schedule) {
   const Convolution *conv = &schedule->base.conv;
-  const DirectPlan *plan = &schedule->plan;
   Text text = text_new(arena);
-  text_add(&text, "%s_int8_oc%dpx%du%d", schedule->layer.by_two ? "tiles" : "direct", plan->oc_vectors, plan->columns,
-           plan->unroll);
-  if (plan->group_chunk) text_add(&text, "_groups%lld", (long long)plan->group_chunk);
-  if (plan->tile_chunk) text_add(&text, "_tiles%lld", (long long)plan->tile_chunk);
+  text_add(&text, "%s_int8_", schedule->layer.by_two ? "tiles" : "direct");
+  direct_plan_text(&text, &schedule->plan);
   text_add(&text, "_%lldx%llds%lldc%lldo%lldg%lld_", (long long)conv->h.kernel, (long long)conv->w.kernel,
            (long long)conv->w.stride, (long long)conv->channels, (long long)conv->kernels, (long long)conv->groups);
   plane_text(&text, conv->h.out, conv->w.out);

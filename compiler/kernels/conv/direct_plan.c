@@ -412,3 +412,10 @@ void direct_fit(const DirectLayer *l, DirectPlan *plan) {
   plan->columns = (int)clamp_int(1, plan->columns, MAX_COLUMNS);
   plan->unroll = (int)clamp_int(1, plan->unroll, MAX_UNROLL);
 }
+
+void direct_plan_text(Text *text, const DirectPlan *plan) {
+  text_add(text, "oc%dpx%du%d", plan->oc_vectors, plan->columns, plan->unroll);
+  if (plan->pass) text_add(text, "_pass%lld", (long long)plan->pass);
+  if (plan->group_chunk) text_add(text, "_groups%lld", (long long)plan->group_chunk);
+  if (plan->tile_chunk) text_add(text, "_tiles%lld", (long long)plan->tile_chunk);
+}

@@ -12,6 +12,7 @@
 
 #include "ir/graph.h"
 #include "machine/machine.h"
+#include "support/text.h"
 
 /* A convolution in numbers. With a 1x1 window without stride or padding a plane is one row. */
 typedef struct DirectLayer {
@@ -49,6 +50,9 @@ void direct_each_plan(const Target *target, const Machine *machine, const Direct
 
 /* Moves the plan's knobs to the nearest values that the template can run the layer with. */
 void direct_fit(const DirectLayer *layer, DirectPlan *plan);
+
+/* Its part of a schedule's text: "oc2px14u2", then a pass, and chunks. */
+void direct_plan_text(Text *text, const DirectPlan *plan);
 
 /* Tiles of a row, and of the plane. */
 int64_t direct_row_tiles(const DirectLayer *layer, const DirectPlan *plan);

@@ -128,11 +128,9 @@ double transposed_seconds(const Graph *graph, const Convolution *conv) {
 /* "transposed_oc2px6u8", then chunks, then the differences between layers of one plan. */
 static const char *text_of(Arena *arena, const TransposedSchedule *schedule) {
   const Convolution *conv = &schedule->conv;
-  const DirectPlan *plan = &schedule->plan;
   Text text = text_new(arena);
-  text_add(&text, "transposed_oc%dpx%du%d", plan->oc_vectors, plan->columns, plan->unroll);
-  if (plan->group_chunk) text_add(&text, "_groups%lld", (long long)plan->group_chunk);
-  if (plan->tile_chunk) text_add(&text, "_tiles%lld", (long long)plan->tile_chunk);
+  text_add(&text, "transposed_");
+  direct_plan_text(&text, &schedule->plan);
   text_add(&text, "_%lldx%llds%lldc%lldo%lldg%lld_", (long long)conv->h.kernel, (long long)conv->w.kernel,
            (long long)conv->w.stride, (long long)conv->channels, (long long)conv->kernels, (long long)conv->groups);
   plane_text(&text, conv->h.in, conv->w.in);
