@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """--precision makes the weights of a convolution small whose window is its whole input, or one of so few pixels that reading
-its weights takes longest: the result is that of the rounded weights, in double precision."""
+its weights takes longest: the result is that of the rounded weights, in double precision. A transposed convolution of one
+pixel is a product without it, too."""
 import numpy as np
 import pytest
 
@@ -142,3 +143,50 @@ def test_without_the_option_a_convolution_stays_one(rnncc, tmp_path):
     model = network(*WHOLE["a plane"])[0].write(tmp_path)
     done = [rnncc("inspect", model, *options).stdout for options in ([], ["--precision=f32"], ["--precision=bf16"])]
     assert [" Conv " in text for text in done] == [True, True, False]
+
+
+# Channels, spatial axes of the input, of the window, more of the node.
+PIXEL = {"a picture": (20, (1, 1), (4, 4), {}), "a sequence": (9, (1,), (5,), {"strides": [3]}),
+         "a volume": (6, (1, 1, 1), (2, 3, 2), {}), "a stride that counts for nothing": (7, (1, 1), (2, 3), {"strides": [2, 2]})}
+LARGER = {"two pixels": (8, (1, 2), (2, 2), {}), "cropped": (8, (1, 1), (4, 4), {"pads": [1, 1, 1, 1]}),
+          "dilated": (8, (1, 1), (2, 2), {"dilations": [2, 2]}), "groups": (8, (1, 1), (3, 3), {"group": 2}),
+          "more outputs than the window has points": (8, (1, 1), (2, 2), {"strides": [2, 2], "output_padding": [1, 1]})}
+
+
+def transposed(case, biased=True, kernels=12):
+    channels, spatial, window, more = case
+    rng, net = np.random.default_rng(8), Model()
+    net.dim("N", 1, 2, 8)
+    w = rng.integers(-8, 9, (channels, kernels // more.get("group", 1), *window)).astype(np.float32)
+    bias = rng.integers(-8, 9, kernels * biased).astype(np.float32)
+    x = net.input("x", "f32", ["N", channels, *spatial])
+    y = net.node("ConvTranspose", [x, net.constant(w), *([net.constant(bias)] if biased else [])], **more)
+    net.output(net.node("Abs", [net.node("Relu", [y])]))
+    return net, w, bias
+
+
+@pytest.mark.parametrize("biased", [True, False])
+@pytest.mark.parametrize("name", PIXEL)
+def test_a_transposed_convolution_of_one_pixel_is_a_product(name, biased, rnncc, compile, tmp_path):
+    """Sums of integers are exact."""
+    net, w, bias = transposed(PIXEL[name], biased)
+    model = net.write(tmp_path)
+    shown = rnncc("inspect", model).stdout
+    assert " Gemm " in shown and " ConvTranspose " not in shown and " Relu " not in shown
+    module = compile(model)
+    for n in (1, 3):
+        x = np.random.default_rng(n).integers(-8, 9, (n, w.shape[0])).astype(np.float32)
+        (y,) = run_module(module, {"x": x.reshape(n, w.shape[0], *[1] * (w.ndim - 2))}).values()
+        due = np.tensordot(x, w, 1) + (bias.reshape(-1, *[1] * (w.ndim - 2)) if biased else 0)
+        assert np.array_equal(y, np.maximum(due, 0))
+
+
+@pytest.mark.parametrize("name", LARGER)
+def test_other_transposed_convolutions_stay(name, rnncc, tmp_path):
+    assert " ConvTranspose " in rnncc("inspect", transposed(LARGER[name])[0].write(tmp_path)).stdout
+
+
+def test_a_transposed_convolution_whose_bias_can_change_stays(rnncc, tmp_path):
+    for biased in (True, False):
+        shown = rnncc("inspect", transposed(PIXEL["a picture"], biased)[0].write(tmp_path), "--weights=mutable").stdout
+        assert (" ConvTranspose " in shown) == biased

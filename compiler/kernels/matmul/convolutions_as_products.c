@@ -10,6 +10,11 @@
  * product of small ones is faster, although pixels become rows before it and channels again behind it.
  *
  *   Conv(x [N, C, H, W], w [K, C, 1, 1])   y' of Gemm(x' as [N H W, C], w as [K, C]'), where x' has the channels last
+ *
+ * A transposed convolution of one pixel, as generators of pictures begin with, multiplies each weight once a sample.
+ * As a product it reads them once for several samples: so it always becomes one.
+ *
+ *   ConvTranspose(x [N, C, 1, 1], w [C, K, R, S])   Reshape(Gemm(x as [N, C], w as [C, K R S]), [N, K, R, S])
  */
 #include "kernels/matmul/convolutions_as_products.h"
 
@@ -90,6 +95,20 @@ bool convolution_can_be_product(Graph *graph, const Node *node, const NarrowWeig
   return window_is_input(graph, node) || gains(graph, node, form);
 }
 
+/* Is it a transposed convolution of one pixel, whose output is its window? The bias of each channel becomes one of each
+ * element: one that can change is left as it is. */
+static bool spreads_pixel(Graph *graph, const Node *node) {
+  Window window;
+  if (!is_op(node, OP_ConvTranspose) || node_int(node, ATTR_group) != 1 || !can_be_narrow(node->inputs[1]))
+    return false;
+  const Value *x = node->inputs[0], *bias = node_input(node, 2);
+  if (bias && (!bias->data || bias->block)) return false;
+  if (!read_window(graph, node, &window) || !is_unpadded(&window)) return false;
+  for (int i = 0; i < window.n_spatial; i++)
+    if (!dim_equals(x->shape[2 + i], 1) || !dim_equals(window.out[i], window.kernel[i])) return false;
+  return true;
+}
+
 /* Is it to have weights of fewer bits? */
 static bool is_to_be_small(Graph *graph, const Node *node) {
   const PrecisionRule *rule = precision_rule_of(graph->arena, &graph->config->precision, node->name, NULL);
@@ -138,17 +157,37 @@ static Value *rows_as_pixels(const Builder *builder, Value *rows, const Value *y
   return build_reshape(builder, turned, y->rank, y->shape);
 }
 
+/* The product of these inputs, and the activations behind the node, whose last result becomes `*y`. */
+static Value *product_of(const Builder *builder, const UseList *uses, Value *const *inputs, bool turned, Value **y) {
+  const Attribute turns = attribute_int(ATTR_transB, turned);
+  Node *product = build_op(builder, OP_Gemm, inputs[2] ? 3 : 2, inputs, 1, 1, &turns);
+  return activated(builder, uses, product->outputs[0], y);
+}
+
 static void multiply(const Builder *builder, const UseList *uses, const Node *node) {
   bool whole = window_is_input(builder->graph, node);
   Value *w = as_matrix(builder->graph, node->inputs[1]), *x = node->inputs[0], *y = node->outputs[0];
   Value *rows =
       whole ? build_reshape(builder, x, 2, (const Dim *const[]){x->shape[0], w->shape[1]}) : pixels_as_rows(builder, x);
-  Value *inputs[] = {rows, w, node_input(node, 2)};
-  const Attribute turned = attribute_int(ATTR_transB, 1);
-  Node *product = build_op(builder, OP_Gemm, inputs[2] ? 3 : 2, inputs, 1, 1, &turned);
-  Value *made = activated(builder, uses, product->outputs[0], &y);
+  Value *made = product_of(builder, uses, (Value *[]){rows, w, node_input(node, 2)}, true, &y);
   Value *result = whole ? build_reshape(builder, made, y->rank, y->shape) : rows_as_pixels(builder, made, y);
   graph_set_output(result->producer, 0, y);
+}
+
+/* Each channel's number for all of its `pixels`. */
+static Value *repeated(Graph *graph, const Value *bias, int64_t pixels) {
+  int64_t all = value_count(bias) * pixels;
+  float *numbers = ARENA_ARRAY(graph->arena, float, all);
+  for (int64_t i = 0; i < all; i++) numbers[i] = ((const float *)bias->data)[i / pixels];
+  return graph_constant(graph, bias->name, RNNCC_F32, 1, &all, numbers);
+}
+
+static void spread(const Builder *builder, const UseList *uses, const Node *node) {
+  Value *w = as_matrix(builder->graph, node->inputs[1]), *x = node->inputs[0], *y = node->outputs[0];
+  Value *rows = build_reshape(builder, x, 2, x->shape), *bias = node_input(node, 2);
+  if (bias) bias = repeated(builder->graph, bias, dim_value(w->shape[1]) / value_count(bias));
+  Value *made = product_of(builder, uses, (Value *[]){rows, w, bias}, false, &y);
+  graph_set_output(build_reshape(builder, made, y->rank, y->shape)->producer, 0, y);
 }
 
 /* needs: infer_shapes, simplify (constant weights); before choose_precision. keeps: types and shapes of what remains;
@@ -158,8 +197,9 @@ void convolutions_as_products(Graph *graph) {
   bool any = false;
   for (int n = 0, n_nodes = graph->n_nodes; n < n_nodes; n++) {
     Node *node = graph->nodes[n];
-    if (!is_to_be_small(graph, node)) continue;
-    multiply(&(Builder){graph, node->name, node->where}, &uses, node);
+    bool spreads = spreads_pixel(graph, node);
+    if (!spreads && !is_to_be_small(graph, node)) continue;
+    (spreads ? spread : multiply)(&(Builder){graph, node->name, node->where}, &uses, node);
     graph->nodes[n] = NULL;
     any = true;
   }
