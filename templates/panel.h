@@ -51,10 +51,12 @@ SIMD_FUNCTION void panel_multiply_lanes(PanelRow *sums, int rows, int vectors, c
   }
 }
 
-/* Where each row begins: a register each, from which one index reaches all. Clang would else walk from row to row. */
+/* Where each row begins: a register each, from which one index reaches all. Clang would else walk from row to row. Rows
+ * that are known to be neighbours need but one. */
 SIMD_FUNCTION void panel_rows_at(const float **at, int rows, const float *a, int64_t a_row) {
+  bool neighbours = __builtin_constant_p(a_row) && a_row == 1;
 #pragma clang loop unroll(full)
-  for (int m = 0; m < rows; m++) at[m] = vapart(a + m * a_row);
+  for (int m = 0; m < rows; m++) at[m] = neighbours ? a + m : vapart(a + m * a_row);
 }
 
 /* sums[m][v] += row m of A times the panel. A's element (m, k) stands at a[m * a_row + k * a_depth]. */

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """softmax(Q K') V runs as one kernel however exporters write it, wherever Q, K and V stand, and computes what ONNX Runtime
 does; what only resembles it stays as it is."""
+import re
+
 import numpy
 import pytest
 
@@ -51,9 +53,9 @@ class Network:
         return self.finish(self.node("Softmax", scores, axis=-1), v)
 
 
-def plain(**options):
+def plain(queries=T, **options):
     net = Network()
-    q, k, v = net.operands()
+    q, k, v = net.operands(queries=queries)
     return net.attend(q, net.keys_turned(k), v, **options)
 
 
@@ -121,16 +123,16 @@ def bool_mask():
     return net.finish(net.node("Where", net.node("IsNaN", weights), net.number(0), weights), v)
 
 
-def of_one_input(cut, batch=B):
+def of_one_input(cut, batch=B, tokens=T):
     """Q, K and V side by side in one input, cut and turned; the result turned back."""
     net = Network()
-    x = net.input("x", batch, T, 3 * H * D)
+    x = net.input("x", batch, tokens, 3 * H * D)
     parts = cut(net, x)
-    q, k, v = (net.node("Reshape", part, net.integers(batch, T, H, D)) for part in parts)
+    q, k, v = (net.node("Reshape", part, net.integers(batch, tokens, H, D)) for part in parts)
     q, v = (net.node("Transpose", part, perm=[0, 2, 1, 3]) for part in (q, v))
     weights = net.node("Softmax", net.node("MatMul", q, net.node("Transpose", k, perm=[0, 2, 3, 1])), axis=-1)
     mixed = net.node("Transpose", net.node("MatMul", weights, v), perm=[0, 2, 1, 3])
-    net.model.output(net.node("Reshape", mixed, net.integers(batch, T, H * D)))
+    net.model.output(net.node("Reshape", mixed, net.integers(batch, tokens, H * D)))
     return net
 
 
@@ -226,6 +228,22 @@ def test_nothing_is_copied_before_or_after_it(cut, rnncc, tmp_path):
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "c" / "network.c").read_text()
     assert "_attention(" in text and "copy_strided" not in text
+
+
+def blocks_in_hand(net, rnncc, folder, target):
+    done = rnncc("inspect", net.model.write(folder), "--dump-after=choose_schedules", f"--target={target}")
+    return [int(blocks) for blocks in re.findall(r"attention vectors=.*,query_blocks=(\d+),", done.stderr)]
+
+
+def test_long_keys_of_heads_side_by_side_are_copied_where_registers_are_few(rnncc, tmp_path):
+    """Not those of heads apart, nor for few queries."""
+    long = of_one_input(by_split, tokens=330)
+    assert blocks_in_hand(long, rnncc, tmp_path, "x86-64-v3")[0] > 4
+    assert blocks_in_hand(long, rnncc, tmp_path, "x86-64-v4") == [1]
+    assert blocks_in_hand(of_one_input(by_split), rnncc, tmp_path, "x86-64-v3") == [1]
+    assert blocks_in_hand(plain(queries=330), rnncc, tmp_path, "x86-64-v3") == [1]
+    _, module = compiled(long, rnncc, tmp_path, "--target=x86-64-v3")
+    check(long, module, bound(keys=330))
 
 
 LONG, KEYS_LONG = 150, 300  # blocks of queries and of keys

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Runs specialised attention kernels on extents at and around the edges of their blocks, with heads side by side as in
- * [batch][row][head][column], and compares them with plain loops in double. Built by test_attention_kernels.py, once
+ * [batch][row][head][column], with rows side by side, or with nothing side by side, and compares them with plain loops
+ * in double. Built by test_attention_kernels.py, once
  * for each instruction set.
  */
 #include <math.h>
@@ -18,9 +19,18 @@ typedef struct Band {
   int64_t low, high, period;
 } Band;
 
+/* Where the elements of Q, K and V stand. */
+typedef enum Layout {
+  BY_ROW,    /* [batch][row][head][column] */
+  BY_COLUMN, /* [batch][head][column][row] */
+  SPREAD,    /* as BY_ROW, each element beside one that is not used */
+  LAYOUTS
+} Layout;
+
 typedef struct Problem {
   const AttentionVariant *variant;
   int64_t queries, keys, depth, width;
+  Layout layout;
   Band band;               /* if the variant has one */
   float *q, *k, *v, *mask; /* mask: [queries][keys], [keys] or turned, as the variant has it */
 } Problem;
@@ -42,6 +52,21 @@ static float mask_at(const Problem *p, int64_t query, int64_t key) {
   return p->variant->mask ? p->mask[query * mask_row(p) + key * mask_column(p)] : 0;
 }
 
+/* Strides, in elements, of an operand with so many rows and columns. */
+typedef struct Strides {
+  int64_t batch, head, row, column;
+} Strides;
+
+static Strides strides_of(const Problem *p, int64_t rows, int64_t columns) {
+  if (p->layout == BY_COLUMN) return (Strides){HEADS * columns * rows, columns * rows, 1, rows};
+  int64_t step = p->layout == SPREAD ? 2 : 1;
+  return (Strides){rows * HEADS * columns * step, columns * step, HEADS * columns * step, step};
+}
+
+static float element(const float *data, Strides s, int64_t batch, int64_t head, int64_t row, int64_t column) {
+  return data[batch * s.batch + head * s.head + row * s.row + column * s.column];
+}
+
 /* Some keys are masked; the second query sees none, where each has a mask of its own. */
 static void mask_some(Problem *p) {
   for (int64_t key = 0; key < p->keys; key++) {
@@ -50,13 +75,17 @@ static void mask_some(Problem *p) {
   }
 }
 
-static Problem new_problem(const AttentionVariant *variant, int64_t queries, int64_t keys, int64_t depth,
+static float *operand(const Problem *p, int64_t rows, int64_t columns, unsigned seed, float scale) {
+  return array(BATCHES * strides_of(p, rows, columns).batch, seed, scale);
+}
+
+static Problem new_problem(const AttentionVariant *variant, Layout layout, int64_t queries, int64_t keys, int64_t depth,
                            int64_t width) {
-  Problem p = {.variant = variant, .queries = queries, .keys = keys, .depth = depth, .width = width};
+  Problem p = {.variant = variant, .layout = layout, .queries = queries, .keys = keys, .depth = depth, .width = width};
   p.band = (Band){0, 0, queries};
-  p.q = array(BATCHES * queries * HEADS * depth, 1, 2);
-  p.k = array(BATCHES * keys * HEADS * depth, 2, 2);
-  p.v = array(BATCHES * keys * HEADS * width, 3, 1);
+  p.q = operand(&p, queries, depth, 1, 2);
+  p.k = operand(&p, keys, depth, 2, 2);
+  p.v = operand(&p, keys, width, 3, 1);
   p.mask = array(queries * keys, 4, 3);
   mask_some(&p);
   return p;
@@ -66,23 +95,31 @@ static void free_problem(Problem *p) { free(p->q), free(p->k), free(p->v), free(
 
 static int64_t result_count(const Problem *p) { return BATCHES * p->queries * HEADS * p->width; }
 
+/* Copied rows: an odd number of lines each. */
+static int64_t copied_floats(const Problem *p) {
+  int64_t depth = ((p->depth + 15) / 16 | 1) * 16, width = ((p->width + 15) / 16 | 1) * 16;
+  return p->variant->query_blocks > 1 ? p->variant->keys * (depth + width) : 0;
+}
+
 /* The result between margins, by all ranks of a team, one after the other: they share no element. */
 static float *attend(const Problem *p, int size) {
   const AttentionVariant *v = p->variant;
   int64_t count = result_count(p), block = (int64_t)v->lanes * v->vectors;
-  int64_t slot = (p->depth + p->width + v->keys) * block;
+  int64_t slot = (v->query_blocks * (p->depth + p->width) + v->keys) * block + copied_floats(p);
   float *y = malloc((size_t)(count + 2 * MARGIN) * sizeof *y);
   float *scratch = aligned_alloc(64, (size_t)(SLOTS * slot * (int64_t)sizeof(float) + 63) / 64 * 64);
   for (int64_t i = 0; i < count + 2 * MARGIN; i++) y[i] = 12345;
   for (int64_t i = 0; i < SLOTS * slot; i++) scratch[i] = NAN;
-  const int64_t of_keys = p->keys * HEADS, of_queries = p->queries * HEADS, dims[] = {BATCHES, HEADS};
+  Strides of_q = strides_of(p, p->queries, p->depth), of_k = strides_of(p, p->keys, p->depth);
+  Strides of_v = strides_of(p, p->keys, p->width);
+  const int64_t dims[] = {BATCHES, HEADS};
   const int64_t strides[] = {
-      of_queries * p->depth, p->depth, of_keys * p->depth, p->depth, of_keys * p->width, p->width, 0, 0,
-      of_queries * p->width, p->width};
+      of_q.batch, of_q.head, of_k.batch, of_k.head, of_v.batch, of_v.head, 0, 0, p->queries * HEADS * p->width,
+      p->width};
   for (int rank = 0; rank < size; rank++) {
     Team team = {.rank = rank, .size = size};
     v->attention(&team, p->q, p->k, p->v, p->mask, y + MARGIN, scratch, 0.7f, p->queries, p->keys, p->depth, p->width,
-                 HEADS * p->depth, 1, HEADS * p->depth, 1, HEADS * p->width, 1, mask_row(p), mask_column(p),
+                 of_q.row, of_q.column, of_k.row, of_k.column, of_v.row, of_v.column, mask_row(p), mask_column(p),
                  HEADS * p->width, 2, dims, strides, p->band.low, p->band.high, p->band.period, SLOTS, slot);
   }
   free(scratch);
@@ -96,13 +133,13 @@ typedef struct Query {
 
 static Query scored(const Problem *p, int64_t batch, int64_t head, int64_t query) {
   Query found = {malloc((size_t)p->keys * sizeof(double)), -INFINITY, 0};
-  const float *q = p->q + ((batch * p->queries + query) * HEADS + head) * p->depth;
+  Strides of_q = strides_of(p, p->queries, p->depth), of_k = strides_of(p, p->keys, p->depth);
   for (int64_t key = 0; key < p->keys; key++) {
-    const float *k = p->k + ((batch * p->keys + key) * HEADS + head) * p->depth;
     double sum = 0, magnitude = 0, mask = mask_at(p, query, key);
     for (int64_t d = 0; d < p->depth; d++) {
-      sum += (double)q[d] * k[d];
-      magnitude += fabs((double)q[d] * k[d]);
+      double product = (double)element(p->q, of_q, batch, head, query, d) * element(p->k, of_k, batch, head, key, d);
+      sum += product;
+      magnitude += fabs(product);
     }
     found.scores[key] = (double)0.7f * sum + mask;
     found.top = fmax(found.top, found.scores[key]);
@@ -116,14 +153,14 @@ static Query scored(const Problem *p, int64_t batch, int64_t head, int64_t query
  * 2 ULP, each block of keys multiplies by one more; sums of `keys` terms by their number; the quotient by 3. */
 static bool query_is_right(const Problem *p, const float *got, int64_t batch, int64_t head, int64_t query) {
   Query found = scored(p, batch, head, query);
+  Strides of_v = strides_of(p, p->keys, p->width);
   double sum = 0, blocks = ceil((double)p->keys / p->variant->keys);
   bool right = true;
   for (int64_t key = 0; key < p->keys; key++) sum += exp(found.scores[key] - found.top);
   for (int64_t e = 0; e < p->width && right; e++) {
     double mixed = 0, magnitude = 0;
     for (int64_t key = 0; key < p->keys; key++) {
-      double term =
-          exp(found.scores[key] - found.top) / sum * p->v[((batch * p->keys + key) * HEADS + head) * p->width + e];
+      double term = exp(found.scores[key] - found.top) / sum * element(p->v, of_v, batch, head, key, e);
       mixed += term;
       magnitude += fabs(term);
     }
@@ -168,10 +205,13 @@ static const char *rows_fault(const Problem *p) {
   const char *fault = NULL;
   if (p->variant->mask == 3) one.mask = array(p->keys, 4, 0);
   for (int64_t key = 0; p->variant->mask == 3 && key < p->keys; key++) one.mask[key] = p->mask[key * p->queries];
-  one.q = array(BATCHES * HEADS * p->depth, 1, 0);
-  int64_t depth = HEADS * p->depth, width = HEADS * p->width;
-  for (int64_t b = 0; b < BATCHES; b++)
-    memcpy(one.q + b * depth, p->q + b * p->queries * depth, (size_t)depth * sizeof(float));
+  one.q = operand(&one, 1, p->depth, 1, 0);
+  Strides from = strides_of(p, p->queries, p->depth), to = strides_of(&one, 1, p->depth);
+  for (int64_t i = 0; i < BATCHES * HEADS * p->depth; i++) {
+    int64_t batch = i / p->depth / HEADS, head = i / p->depth % HEADS, d = i % p->depth;
+    one.q[batch * to.batch + head * to.head + d * to.column] = element(p->q, from, batch, head, 0, d);
+  }
+  int64_t width = HEADS * p->width;
   float *alone = attend(&one, 1);
   for (int64_t b = 0; b < BATCHES; b++)
     if (memcmp(alone + MARGIN + b * width, all + MARGIN + b * p->queries * width, (size_t)width * sizeof(float)))
@@ -183,9 +223,9 @@ static const char *rows_fault(const Problem *p) {
 
 static int report(const Problem *p, const char *fault) {
   if (fault)
-    printf("not ok %s: queries %ld keys %ld depth %ld width %ld band %ld..%ld of %ld: %s\n", p->variant->name,
-           (long)p->queries, (long)p->keys, (long)p->depth, (long)p->width, (long)p->band.low, (long)p->band.high,
-           (long)p->band.period, fault);
+    printf("not ok %s: queries %ld keys %ld depth %ld width %ld layout %d band %ld..%ld of %ld: %s\n", p->variant->name,
+           (long)p->queries, (long)p->keys, (long)p->depth, (long)p->width, p->layout, (long)p->band.low,
+           (long)p->band.high, (long)p->band.period, fault);
   return fault != NULL;
 }
 
@@ -206,13 +246,14 @@ static int check_bands(Problem *p) {
 
 static int check_variant(const AttentionVariant *v) {
   int64_t block = (int64_t)v->lanes * v->vectors, block_keys = v->keys;
-  const int64_t queries[] = {1, v->lanes + 1, block, 2 * block + 3};
+  const int64_t queries[] = {1, v->lanes + 1, block, v->query_blocks * block + block + 3};
   const int64_t keys[] = {1, 5, block_keys, block_keys + 1, 3 * block_keys - 2}, columns[] = {1, 6, 17};
   int faults = 0;
   for (size_t i = 0; i < sizeof queries / sizeof *queries; i++)
     for (size_t j = 0; j < sizeof keys / sizeof *keys; j++)
       for (size_t l = 0; l < sizeof columns / sizeof *columns; l++) {
-        Problem p = new_problem(v, queries[i], keys[j], columns[(i + j + l) % 3], columns[l]);
+        Layout layout = (Layout)((i + 2 * j + l) % LAYOUTS);
+        Problem p = new_problem(v, layout, queries[i], keys[j], columns[(i + j + l) % 3], columns[l]);
         faults += v->band ? check_bands(&p) : report(&p, fault_of(&p)) + report(&p, rows_fault(&p));
         free_problem(&p);
       }

@@ -17,7 +17,7 @@ typedef void AttentionKernel(const Team *team, const float *q, const float *k, c
 
 typedef struct AttentionVariant {
   const char *name;
-  int lanes, vectors, keys, mask;
+  int lanes, vectors, keys, query_blocks, mask;
   bool blind_zero, band; /* the knobs */
   AttentionKernel *attention;
 } AttentionVariant;

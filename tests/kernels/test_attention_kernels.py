@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Fused attention equals plain loops in double at every edge of its blocks, on every ISA, with the same bits on any number
-of threads and for a query alone."""
+of threads and for a query alone, whether elements of a row stand side by side or not, keys copied or not."""
 import pytest
 
 from support import kernel_builder
@@ -12,6 +12,8 @@ VARIANTS = {
     "v1_by_key": dict(VECTORS=1, ROWS=8, OUT_ROWS=8, KEYS=16, MASK=1),
     "v2_band": dict(VECTORS=2, ROWS=6, OUT_ROWS=5, KEYS=16, BAND=1),
     "v1_band_by_key": dict(VECTORS=1, ROWS=4, OUT_ROWS=8, KEYS=7, MASK=1, BAND=1, BLIND_ZERO=1),
+    "v2_copies": dict(VECTORS=2, ROWS=6, OUT_ROWS=6, KEYS=24, QUERY_BLOCKS=4, MASK=2),
+    "v2_band_copies": dict(VECTORS=2, ROWS=6, OUT_ROWS=5, KEYS=16, QUERY_BLOCKS=3, BAND=1, BLIND_ZERO=1),
     "v3_band_turned": dict(VECTORS=3, ROWS=8, OUT_ROWS=8, KEYS=24, MASK=3, BAND=1),
 }
 
@@ -21,7 +23,7 @@ def variant_source(name, knobs):
 #include "attention_check.h"
 extern const AttentionVariant variant_{name};
 const AttentionVariant variant_{name} = {{.name = "{name}", .lanes = LANES, .vectors = VECTORS, .keys = KEYS,
-  .mask = MASK, .blind_zero = BLIND_ZERO, .band = BAND, .attention = attention}};
+  .query_blocks = QUERY_BLOCKS, .mask = MASK, .blind_zero = BLIND_ZERO, .band = BAND, .attention = attention}};
 """
 
 

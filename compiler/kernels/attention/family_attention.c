@@ -24,7 +24,7 @@ const OpInfo op_fused_attention = {
 typedef struct AttentionSchedule {
   Schedule base;
   int vectors; /* of queries in a block; 0: there is one query */
-  int64_t keys;
+  int64_t keys, query_blocks;
   BlockRows rows, out_rows;
 } AttentionSchedule;
 
@@ -44,6 +44,44 @@ static BlockRows key_rows(Graph *graph, const FusedAttention *a, int64_t keys, i
   return (BlockRows){.least = (int)min_int(rows.least, last.least), .most = (int)max_int(rows.most, last.most)};
 }
 
+/* Floats from one row of copied keys or values to the next, as the template has it. */
+static int64_t copied_row(int64_t columns) {
+  enum { LINE_FLOATS = 16 };
+  return (ceil_div(columns, LINE_FLOATS) | 1) * LINE_FLOATS;
+}
+
+static int64_t copied_floats(const FusedAttention *a) {
+  return copied_row(dim_value(a->depth)) + copied_row(dim_value(a->width));
+}
+
+/* Do other heads stand between a row and the next one? */
+static bool is_apart(const AttentionOperand *operand, const Dim *columns) {
+  return dim_optimum(operand->row) > 2 * dim_value(columns);
+}
+
+/* Blocks of queries of a worker's share of one batch. */
+static int64_t blocks_of_worker(const Graph *graph, const AttentionSchedule *s, const FusedAttention *a) {
+  int64_t blocks = ceil_div(dim_optimum(a->queries), block_width(graph, s)), all = blocks;
+  for (int i = 0; i < a->batch_rank; i++) all = saturating_mul(all, dim_optimum(a->batch[i]));
+  return min_int(blocks, all / graph->config->machine->cores);
+}
+
+/* Keys are copied for several blocks of queries, if heads stand side by side and there are blocks enough. Where
+ * registers are many, a block is wide enough to read keys where they stand. A block's weights, and what a tile of
+ * results reads, take half of the first level of the cache; the copies and the blocks in hand half of the second. */
+static void choose_copies(const Graph *graph, AttentionSchedule *s, const FusedAttention *a) {
+  enum { ENOUGH = 16, LEAST = 4, MOST = 32, LINE_FLOATS = 16 };
+  const Target *target = graph->config->target;
+  int64_t blocks = blocks_of_worker(graph, s, a), block = block_width(graph, s);
+  s->query_blocks = 1;
+  if (!target_has_few_registers(target) || blocks < ENOUGH) return;
+  if (!is_apart(&a->k, a->depth) && !is_apart(&a->v, a->width)) return;
+  int64_t l1_floats = target->l1_bytes / (int64_t)sizeof(float), l2_floats = target->l2_bytes / (int64_t)sizeof(float);
+  s->keys = clamp_int(16, l1_floats / 2 / (block + LINE_FLOATS), s->keys);
+  int64_t each = (dim_value(a->depth) + dim_value(a->width)) * block;
+  s->query_blocks = min_int(blocks, clamp_int(LEAST, (l2_floats / 2 - s->keys * copied_floats(a)) / each, MOST));
+}
+
 static void schedule(Graph *graph, Node *node) {
   AttentionSchedule *s = ARENA_NEW(graph->arena, AttentionSchedule);
   const FusedAttention *a = node->attention;
@@ -58,6 +96,7 @@ static void schedule(Graph *graph, Node *node) {
   s->vectors = gemm_panel_vectors(target, dim_optimum(a->queries));
   s->keys = clamp_int(16, WEIGHT_FLOATS / block_width(graph, s), MAX_KEYS);
   s->keys = min_int(s->keys, dim_upper(a->keys));
+  choose_copies(graph, s, a);
   s->rows = key_rows(graph, a, s->keys, register_rows(target, s->vectors));
   s->out_rows = block_rows(register_rows(target, s->vectors), a->width, 1);
   s->base.text = arena_format(graph->arena, "d%llde%lld_v%dk%lldr%d", (long long)dim_value(a->depth),
@@ -67,8 +106,9 @@ static void schedule(Graph *graph, Node *node) {
 static int64_t slot_bytes(const Graph *graph, const Node *node) {
   const AttentionSchedule *s = (const AttentionSchedule *)node->schedule;
   if (!s->vectors) return saturating_mul(s->keys, (int64_t)sizeof(float));
-  int64_t rows = dim_value(node->attention->depth) + dim_value(node->attention->width) + s->keys;
-  return rows * block_width(graph, s) * (int64_t)sizeof(float);
+  int64_t depth = dim_value(node->attention->depth), width = dim_value(node->attention->width);
+  int64_t copies = s->query_blocks > 1 ? s->keys * copied_floats(node->attention) : 0;
+  return ((s->keys + s->query_blocks * (depth + width)) * block_width(graph, s) + copies) * (int64_t)sizeof(float);
 }
 
 static void scratch(Graph *graph, Node *node) {
@@ -97,6 +137,7 @@ static KernelSpec *spec_of(Program *program, const Node *node, const AttentionSc
   kernel_knob(spec, "OUT_ROWS", s->out_rows.most);
   kernel_knob(spec, "MIN_OUT_ROWS", s->out_rows.least);
   kernel_knob(spec, "KEYS", s->keys);
+  kernel_knob(spec, "QUERY_BLOCKS", s->query_blocks);
   kernel_knob(spec, "MASK", mask_kind(node));
   kernel_knob(spec, "BLIND_ZERO", node->attention->blind_zero);
   kernel_knob(spec, "BAND", node->attention->banded);
@@ -189,8 +230,9 @@ static void dump_knobs(Text *out, const Graph *graph, const Node *node) {
   (void)graph;
   const AttentionSchedule *s = (const AttentionSchedule *)node->schedule;
   if (s && s->vectors)
-    text_add(out, "  attention vectors=%d,keys=%lld,rows=%d..%d,out_rows=%d..%d\n", s->vectors, (long long)s->keys,
-             s->rows.least, s->rows.most, s->out_rows.least, s->out_rows.most);
+    text_add(out, "  attention vectors=%d,keys=%lld,query_blocks=%lld,rows=%d..%d,out_rows=%d..%d\n", s->vectors,
+             (long long)s->keys, (long long)s->query_blocks, s->rows.least, s->rows.most, s->out_rows.least,
+             s->out_rows.most);
 }
 
 const KernelFamily family_attention = {
