@@ -283,7 +283,7 @@ static void begin_queries(const Attend *a, Queries *q, int64_t index, int64_t fi
 }
 
 /* Floats from one row of a copy to the next: an odd number of the cache's lines, so that rows use all of its sets. */
-static inline int64_t copied_row(int64_t columns) { return (ceil_div(columns, LINE_FLOATS) | 1) * LINE_FLOATS; }
+static inline int64_t copied_row(int64_t columns) { return (ceil_div(columns, PANEL_LINE) | 1) * PANEL_LINE; }
 
 /* Rows whose elements stand side by side; rows that lie far apart are fetched ahead. */
 static void copy_close(float *restrict to, int64_t to_row, const float *restrict from, int64_t from_row, int64_t rows,
@@ -293,7 +293,7 @@ static void copy_close(float *restrict to, int64_t to_row, const float *restrict
     const float *ahead = from + min_i64(i + ROWS_AHEAD, rows - 1) * from_row, *p = from + i * from_row;
     float *copy = to + i * to_row;
     int64_t j = 0;
-    for (; j < columns; j += LINE_FLOATS) prefetch_later(ahead + j);
+    for (; j < columns; j += PANEL_LINE) prefetch_later(ahead + j);
     for (j = 0; j + LANES <= columns; j += LANES) vstore(copy + j, vload(p + j));
     for (; j < columns; j++) copy[j] = p[j];
   }

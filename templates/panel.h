@@ -85,18 +85,18 @@ SIMD_FUNCTION void panel_multiply(PanelRow *sums, int rows, int vectors, const f
 
 /* panel_multiply_ahead() prefetches half of what it reads, because at least two blocks use each panel: whole lines for
  * each k, or one line for every second k where half a k's vectors are less than a line. */
-enum { LINE_FLOATS = 16 };
+enum { PANEL_LINE = 16 };
 static inline int64_t panel_ahead_floats(int vectors) {
   int64_t floats = vectors * LANES;
-  return floats > LINE_FLOATS ? ceil_div(floats, 2 * LINE_FLOATS) * LINE_FLOATS : LINE_FLOATS / 2;
+  return floats > PANEL_LINE ? ceil_div(floats, 2 * PANEL_LINE) * PANEL_LINE : PANEL_LINE / 2;
 }
 
 /* What stands at `ahead` for steps k .. k + count of the depth. */
 SIMD_FUNCTION void panel_prefetch(const float *ahead, int64_t k, int count, int vectors) {
   const int64_t floats = panel_ahead_floats(vectors);
 #pragma clang loop unroll(full)
-  for (int64_t at = 0; at < count * floats; at += LINE_FLOATS)
-    if (floats >= LINE_FLOATS || count > 1 || k % 2 == 0) prefetch_later(ahead + k * floats + at);
+  for (int64_t at = 0; at < count * floats; at += PANEL_LINE)
+    if (floats >= PANEL_LINE || count > 1 || k % 2 == 0) prefetch_later(ahead + k * floats + at);
 }
 
 /* The same for rows of A whose elements stand side by side, while what stands at `ahead` is fetched into the second

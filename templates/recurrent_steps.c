@@ -318,7 +318,7 @@ SIMD_FUNCTION void fetch_gates(const Layer *l, int64_t step, int64_t panel, int6
   const float *gates = gates_of(l, step, first) + (last ? next : panel) * GATE_VECTORS * LANES;
   for (; count-- > 0; gates += l->gates_sample) {
 #pragma clang loop unroll(full)
-    for (int i = 0; i < GATE_VECTORS * LANES; i += LINE_FLOATS) vprefetch(gates + i);
+    for (int i = 0; i < GATE_VECTORS * LANES; i += PANEL_LINE) vprefetch(gates + i);
   }
 }
 

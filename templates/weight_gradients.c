@@ -126,7 +126,7 @@ static void fetch_rows(const Layer *l, const float *from, int64_t columns, int64
   enum { ROWS_AHEAD = 16 };
   int64_t first = i + ROWS_AHEAD, end = min_i64(first + LANES, l->count);
   for (int64_t row = first; row < end; row++)
-    for (int64_t at = 0; at < columns; at += LINE_FLOATS) prefetch_later(from + row * l->gates_row + at);
+    for (int64_t at = 0; at < columns; at += PANEL_LINE) prefetch_later(from + row * l->gates_row + at);
 }
 
 /* sums, and same_sums: of the columns over all chunks so far, or NULL. */

@@ -14,7 +14,8 @@
  * for all templates. */
 static const char headers[] = "#include \"kernel.h\"\n#include \"knobs.h\"\n#include \"simd/math.h\"\n"
                               "#include \"simd/simd.h\"\n#include \"simd/int8.h\"\n#include \"bands.h\"\n"
-                              "#include \"chain.h\"\n_Static_assert(1, \"ends the preamble\");\n";
+                              "#include \"chain.h\"\n#include \"panel.h\"\n#include \"panel_narrow.h\"\n"
+                              "_Static_assert(1, \"ends the preamble\");\n";
 enum { TEXT_BEGIN = sizeof headers - 1 };
 
 unsigned template_offset(CXSourceLocation location) {

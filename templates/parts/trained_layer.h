@@ -83,7 +83,7 @@ static inline int64_t state_at(const Extents *e, int64_t direction, int64_t samp
  * before its turn. */
 enum { SAMPLES_AHEAD = 4 };
 static inline void fetch_units(const float *units) {
-  for (int64_t at = 0; at < PANEL_UNITS; at += LINE_FLOATS) vprefetch(units + at);
+  for (int64_t at = 0; at < PANEL_UNITS; at += PANEL_LINE) vprefetch(units + at);
 }
 
 /* ---- workers ---- */
