@@ -26,14 +26,17 @@ static bool has_place(const Value *value) {
   return false;
 }
 
-/* The caller's buffer, or a part of it. */
+/* The caller's buffer, or a part of it: channels of one pixel, whose blocks are the same bytes as the row-major tensor,
+ * or a slice. */
 static void emit_buffer(Text *out, const Value *value, const char *type, const char *list, int slot) {
   const char *constant = list[0] == 'i' ? "const " : "";
-  if (!has_place(value)) {
+  int64_t first_byte = value_first_byte(value);
+  if (first_byte == 0 && !has_place(value)) {
     text_add(out, "run->%s[%d];\n", list, slot);
     return;
   }
   text_add(out, "(%s%s *)(%svoid *)((%sunsigned char *)run->%s[%d]", constant, type, constant, constant, list, slot);
+  if (first_byte) text_add(out, " + %lld", (long long)first_byte);
   add_places(out, value);
   text_add(out, ");\n");
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Concat and Split of blocked channels, where an input has two places, or is a part of another: what ONNX Runtime computes."""
+"""Concat and Split of blocked channels, where an input has two places, or is a part of another, and of pixels whose blocks
+are the caller's bytes: what ONNX Runtime computes."""
 import numpy
 import pytest
 
@@ -33,5 +34,17 @@ def test_a_value_that_is_copied_beside_its_place(joined, produced, images, compi
     model.node("Identity", [convolution(model, y, channels, 32)], ["z"])
     model.output("z")
     feeds = {"x": numpy.random.default_rng(1).integers(-4, 5, (images, 32, 11, 8)).astype(numpy.float32)}
+    got = run_module(compile(model.write(tmp_path)), feeds, threads=(1, 2))
+    numpy.testing.assert_array_equal(got["z"], model.onnx_run(feeds)["z"])
+
+
+@pytest.mark.parametrize("flat", [False, True], ids=["as it is", "flattened"])
+def test_means_beside_maxima_are_written_to_their_place_in_an_output(flat, compile, tmp_path):
+    """Of one pixel, the Concat is the output's buffer."""
+    model = Model("m")
+    y = convolution(model, model.input("x", "f32", [1, 16, 8, 4]), 16, 32)
+    joined = model.node("Concat", [model.node("GlobalAveragePool", [y]), model.node("GlobalMaxPool", [y])], axis=1)
+    model.output(model.node("Flatten" if flat else "Identity", [joined], ["z"]))
+    feeds = {"x": numpy.random.default_rng(1).integers(-4, 5, (1, 16, 8, 4)).astype(numpy.float32)}
     got = run_module(compile(model.write(tmp_path)), feeds, threads=(1, 2))
     numpy.testing.assert_array_equal(got["z"], model.onnx_run(feeds)["z"])
