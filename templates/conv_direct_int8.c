@@ -254,7 +254,7 @@ SIMD_FUNCTION void begin_sums(vint sums[OC_VECTORS][COLUMNS], const Conv *c, con
     for (int m = 0; m < columns; m++) {
       sums[j][m] = start;
       bool is_prefetched = RESIDUAL && m * LANES * SIZE % LINE == 0 && !(ANY_WIDTH && m >= p->columns);
-      if (is_prefetched) vprefetch(p->residual + (j * OUT_PLANE + m * LANES) * SIZE);
+      if (is_prefetched) vprefetch(p->residual + ((int64_t)j * OUT_PLANE + m * LANES) * SIZE);
     }
   }
   if (POINT && !(p->whole && p->first_row == 0 && p->end_row == WINDOW_H)) give_back(sums, c, p, vectors, columns);
@@ -268,7 +268,7 @@ SIMD_FUNCTION void end_in_floats(vint sums[OC_VECTORS][COLUMNS], const Conv *c, 
 #pragma clang loop unroll(full)
     for (int m = 0; m < columns; m++) {
       if (ANY_WIDTH && m >= p->columns) continue;
-      int64_t at = (j * OUT_PLANE + m * LANES) * SIZE;
+      int64_t at = ((int64_t)j * OUT_PLANE + m * LANES) * SIZE;
       vec y = vmul(vint_to_float(sums[j][m]), scale);
       if (BIAS) y = vadd(y, vload(p->bias + j * LANES));
       if (RESIDUAL) y = vadd(y, vload((const float *)(p->residual + at)));
@@ -287,7 +287,7 @@ SIMD_FUNCTION void end_sums(vint sums[OC_VECTORS][COLUMNS], const Conv *c, const
 #pragma clang loop unroll(full)
     for (int m = 0; m < columns; m++) {
       const bool by_four = !ANY_WIDTH && m / 4 * 4 + 4 <= columns;
-      int64_t at = j * OUT_PLANE + m * LANES;
+      int64_t at = (int64_t)j * OUT_PLANE + m * LANES;
       if ((by_four && m % 4) || (ANY_WIDTH && m >= p->columns)) continue;
       requantise(&scaled[m], by_four ? 4 : 1, RESIDUAL ? p->residual + at : NULL, p->y + at, STEP, BOUNDS, SIGNED_Y,
                  &f);

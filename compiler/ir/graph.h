@@ -272,6 +272,11 @@ static inline bool value_is_for_shapes(const Value *value) {
 int64_t value_count(const Value *value);     /* elements, of a static shape */
 int64_t value_max_count(const Value *value); /* elements in memory at the dims' maxima; saturates */
 int64_t value_max_bytes(const Value *value);
+/* The most pixels of a plane that kernels of blocked tensors take: they count its elements, in blocks of up to 32
+ * channels, in an int, which is the type of an enumerator. Extents that only the run knows are in 64 bits. */
+enum { MAX_PLANE_PIXELS = (1 << 26) - 1 };
+/* Are there more, of the axes from the third whose extents are constant? */
+bool value_plane_is_large(const Value *value);
 double value_optimum(const Value *value); /* elements at the dims' optimum */
 double value_optimum_bytes(const Value *value);
 const Dim *value_count_dim(Graph *graph, const Value *value, int first_axis, int end_axis); /* product of axes */

@@ -48,6 +48,13 @@ int64_t value_max_bytes(const Value *value) {
   return __builtin_mul_overflow(value_max_count(value), (int64_t)dtype_size(value->dtype), &bytes) ? INT64_MAX : bytes;
 }
 
+bool value_plane_is_large(const Value *value) {
+  double pixels = 1;
+  for (int axis = 2; axis < value->rank; axis++)
+    if (dim_is_const(value->shape[axis])) pixels *= (double)dim_value(value->shape[axis]);
+  return pixels > MAX_PLANE_PIXELS;
+}
+
 double value_optimum(const Value *value) {
   double count = 1;
   for (int axis = 0; axis < value->rank; axis++) count *= (double)dim_optimum(value->shape[axis]);

@@ -14,6 +14,7 @@ const char *blocked_obstacle(const Value *value) {
     if (dim_upper(value->shape[axis]) <= 0) return "has no element";
     if (dim_lower(value->shape[axis]) <= 0) return "may have no element in some runs";
   }
+  if (value_plane_is_large(value)) return "has planes of more than 67108863 pixels";
   return NULL;
 }
 

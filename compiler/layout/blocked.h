@@ -39,7 +39,8 @@ enum { STEP_CHANNELS = 4 };
 /* Is it of quantised numbers, u8 or i8? */
 bool is_of_bytes(const Value *value);
 
-/* Can the value have a blocked layout: f32, u8 or i8, rank 3 or 4, C constant, H and W never 0? */
+/* Can the value have a blocked layout: f32, u8 or i8, rank 3 or 4, C constant, H and W never 0, planes not too large?
+ */
 bool can_be_blocked(const Value *value);
 /* Why it cannot, to follow "its input ": "is not of type f32, u8 or i8". NULL: it can. */
 const char *blocked_obstacle(const Value *value);

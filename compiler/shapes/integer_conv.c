@@ -162,9 +162,9 @@ static bool axis_fits(const Graph *graph, const Window *window, int i) {
   return window->stride[i] <= MAX_STRIDE && window->dilation[i] <= MAX_REACH;
 }
 
-/* One or two spatial axes, and always an element. */
+/* One or two spatial axes, not too large, and always an element. */
 static bool plane_fits(const Value *value) {
-  if (value->rank < 3 || value->rank > 4) return false;
+  if (value->rank < 3 || value->rank > 4 || value_plane_is_large(value)) return false;
   for (int axis = 1; axis < value->rank; axis++)
     if (dim_lower(value->shape[axis]) <= 0) return false;
   return true;

@@ -270,6 +270,14 @@ def test_tiles_are_chosen_where_they_save_time(rnncc, tmp_path):
         assert not schedules_of(rnncc, path, "tiles_int8", "--target=aarch64-linux-gnu+dotprod")
 
 
+@pytest.mark.parametrize("width, kernel", [(2**13 - 1, True), (2**13, False)])
+def test_planes_too_large_for_the_kernels_are_left_to_the_formula(rnncc, tmp_path, width, kernel):
+    """2^26 pixels, in blocks of up to 32 channels, are 2^31 elements."""
+    model, _ = convolution("large", (16, 8, 8), 16, (1, 1))
+    model.inputs[0]["shape"][2:] = [2**13, width]
+    assert bool(schedules_of(rnncc, model.write(tmp_path), "direct_int8")) == kernel
+
+
 @pytest.mark.parametrize("most, tile", [(2**25 - 1, "4x4"), (-(2**25), "4x4"), (2**25, "2x2"), (-(2**25) - 1, "2x2")])
 def test_sums_that_tiles_of_4_have_no_bits_for_are_of_tiles_of_2(compile, rnncc, tmp_path, most, tile):
     """The largest sum, which the middle of the plane has, is the last one that fits, or the first one that does not."""

@@ -122,6 +122,7 @@ def of_one(shape=(1, 64, 28, 28), weights="constant", dims=(), **attributes):
 ROW_MAJOR = {
     "a width that is a dim": (of_one((1, 64, 28, "W"), dims=[("W", 8, 28, 40)]), None),
     "volumes": (of_one((1, 64, 5, 5, 5)), "its input has neither one spatial axis nor two"),
+    "a plane of 2^26 pixels": (of_one((1, 64, 4098, 16386)), "its input has planes of more than 67108863 pixels"),
     "weights that are an input": (of_one(weights="input"), None),
     "weights that are an input, and a stride": (of_one(weights="input", strides=[2, 2]), "its weights are not constant"),
     "much padding": (of_one(pads=[70000, 0, 0, 0]), "its padding may be less than 0 or more than 65536"),

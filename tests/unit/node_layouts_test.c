@@ -54,6 +54,12 @@ static void families_and_shapes_say_in_which_layouts_a_node_runs(void **state) {
       {"ConvTranspose", "f32[1,3,8,8] f32[3,64,2,2]!", "",
        ROW_MAJOR " narrow>blocked narrow>wide blocked>blocked blocked>wide"},
       {"ConvTranspose", "f32[1,64,8,8] f32[64,1,4,4]!", "group=64", BLOCKED},
+      {"ConvTranspose", "f32[1,64,2048,4095] f32[64,64,2,4]!", "strides=[2,4]",
+       BLOCKED " blocked>wide wide>blocked wide>wide"},
+      {"ConvTranspose", "f32[1,64,2048,4096] f32[64,64,2,4]!", "strides=[2,4]", ROW_MAJOR}, /* 2^26 pixels */
+      {"ConvTranspose", "f32[1,64,T,4096] f32[64,64,2,4]!", "strides=[2,4]",
+       BLOCKED " blocked>wide wide>blocked wide>wide"},
+      {"Relu", "f32[1,64,536870912]", "", ROW_MAJOR},
       {"MaxPool", "f32[1,64,8,8]", "kernel_shape=[2,2]", BLOCKED " wide>wide"},
       {"GlobalAveragePool", "f32[1,64,8,8]", "", BLOCKED " wide>blocked"},
       {"Relu", "f32[1,64,8,8]", "", BLOCKED " wide>wide"},
