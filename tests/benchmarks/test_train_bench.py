@@ -10,7 +10,7 @@ from conftest import ROOT
 
 sys.path[:0] = [str(ROOT / "tools")]
 
-from benchmarks import contestants, train_cases, train_networks, train_page  # noqa: E402
+from benchmarks import contestants, environment, train_cases, train_networks, train_page, train_run  # noqa: E402
 from benchmarks.cases import Case  # noqa: E402
 
 
@@ -24,7 +24,7 @@ def test_the_cases_are_listed():
 
 
 @pytest.mark.parametrize("words, told", [(["lstm_801"], "lstm_801"), (["--without", "ncnn"], "ncnn"), (["--threads", "0"], "0"),
-                                         (["--clock", "sun"], "sun")])
+                                         (["--clock", "sun"], "sun"), (["--continue"], "--record")])
 def test_what_is_not_there_is_refused(words, told):
     done = bench(*words)
     assert done.returncode == 2 and told in done.stderr and "Traceback" not in done.stderr
@@ -51,17 +51,92 @@ def test_the_page_says_which_goals_are_met_and_which_the_peak_forbids():
     seconds = train_cases.flops(lstm) / 400e9
     values = train_cases.saved_bytes(lstm) + train_cases.loss_bytes(lstm)
     rows = [train_page.Row(lstm, 2, {"rnncc": seconds, "torch": seconds / 0.7, "cells": 3 * seconds}, {"rnncc": 0.001},
-                           {"torch": 0.7, "cells": 1 / 3}, 250.0, values),
+                           {"torch": 0.7, "cells": 1 / 3}, 250.0, values, "tools/bench train"),
             train_page.Row(lstm, 1, {"rnncc": seconds, "torch": seconds / 0.9, "written": 2 * seconds}, {"rnncc": 0.001},
-                           {"torch": 0.9, "written": 0.5}, 450.0, 2 * values),
-            train_page.Row(small, 1, {"rnncc": 0.01}, {"rnncc": 0.001}, {}, 250.0, 1)]
-    page = train_page.page(rows, "tools/bench train", "a machine", "2", "wall")
+                           {"torch": 0.9, "written": 0.5}, 450.0, 2 * values, "tools/bench train"),
+            train_page.Row(small, 1, {"rnncc": 0.01}, {"rnncc": 0.001}, {}, 250.0, 1, "tools/bench train --turns 3")]
+    page = train_page.page(rows, "a machine", "2", "wall")
     assert "| 0.70 | 0.56 | 0.60 | no | 0.33 | 0.27 | 0.35 | yes |" in page
     assert "| 0.90 | 0.80 | 0.60 | no: beyond the peak | 0.50 | 0.44 | 0.35 | no: beyond the peak |" in page
     assert "| 400 | 500 | 80% | 70% | yes |" in page
     assert "| 1.00 | 1.10 | yes |" in page and "| 2.00 | 1.10 | no |" in page
-    assert "`tools/bench train` on a machine: " in page
-    assert "CPU time" not in page and "CPU time" in train_page.page(rows, "c", "a machine", "2", "cpu")
+    assert "`tools/bench train`, `tools/bench train --turns 3` on a machine: " in page
+    assert "CPU time" not in page and "CPU time" in train_page.page(rows, "a machine", "2", "cpu")
+
+
+# ---- pages that grow ----
+
+SETTING = {"machine": "a machine", "torch": "2", "clock": "wall"}
+
+
+@pytest.fixture
+def record(monkeypatch, tmp_path):
+    """record(words) runs the benchmark, but for measuring: (case, threads) that it measures. The n-th of all takes n
+    milliseconds; CUT_OFF of them are measured."""
+    made = []
+
+    def measured(case, threads, given, folder):
+        if len(made) == record.cut_off:
+            raise KeyboardInterrupt
+        made.append((case.name, threads))
+        return train_page.Row(case, threads, {"rnncc": len(made) / 1000}, {"rnncc": 0.001}, {}, 250.0, 1, given.command)
+
+    def record(*words):
+        before = len(made)
+        try:
+            train_run.run(train_run.parse([*words, "--record", str(record.page)]))
+        except KeyboardInterrupt:
+            pass
+        return made[before:]
+
+    record.page, record.cut_off = tmp_path / "PAGE.md", None
+    monkeypatch.setattr(train_run, "measured", measured)
+    monkeypatch.setattr(train_run, "setting_of", lambda given: SETTING)
+    return record
+
+
+def peaks(page):
+    """The table's rows of the peak: layer and threads."""
+    table = page.read_text().split("## Beside the peak")[1].split("##")[0]
+    return [line.split(" | ")[:2] for line in table.splitlines() if line.startswith("| ") and "T=" in line]
+
+
+def test_a_page_keeps_what_it_has_of_other_cases_and_threads_in_order(record):
+    assert record("gru_800_t50_b32", "--threads=2") == [("gru_800_t50_b32", 2)]
+    record("lstm_800_t50_b32", "--threads=1,2")
+    record("gru_800_t50_b32", "--threads=1")
+    assert peaks(record.page) == [[f"| {op} T=50 B=32 H=800", n] for op in ("LSTM", "GRU") for n in "12"]
+    assert "| LSTM T=50 B=32 H=800 | 2 | 3.00 |" in record.page.read_text()
+    record("lstm*_800_t50*", "--threads=2")  # once more: the fifth
+    assert "| LSTM T=50 B=32 H=800 | 2 | 5.00 |" in record.page.read_text() and len(peaks(record.page)) == 4
+
+
+def test_a_page_that_was_cut_off_is_continued(record):
+    record.cut_off = 3
+    record("*_800_t50*", "--threads=1,2")
+    assert len(peaks(record.page)) == 3
+    record.cut_off = None
+    assert record("*_800_t50*", "--threads=1,2", "--continue") == [("gru_800_t50_b32", 2), ("rnn_800_t50_b32", 1), ("rnn_800_t50_b32", 2)]
+    text = record.page.read_text()
+    assert len(peaks(record.page)) == 6 and text.count("`tools/bench train") == 1 and "--continue" not in text
+    assert record("*_800_t50*", "--continue") == []
+
+
+@pytest.mark.parametrize("name", SETTING)
+def test_rows_of_another_machine_are_not_mixed_in(name, record, monkeypatch):
+    record("gru_800_t50_b32")
+    before = record.page.read_text()
+    monkeypatch.setattr(train_run, "setting_of", lambda given: {**SETTING, name: "other"})
+    with pytest.raises(environment.Missing, match=f"{name} {SETTING[name]}, now it is other"):
+        record("rnn_800_t50_b32")
+    assert record.page.read_text() == before
+
+
+def test_a_page_without_its_numbers_is_not_overwritten(record):
+    record.page.write_text("figures")
+    with pytest.raises(environment.Missing, match="PAGE.json"):
+        record("gru_800_t50_b32")
+    assert record.page.read_text() == "figures"
 
 
 @pytest.mark.parametrize("name", train_cases.CASES)

@@ -5,8 +5,9 @@ from collections import namedtuple
 from benchmarks import train_cases as goals
 from benchmarks.report import table
 
-# seconds and steps (of the optimiser): by contestant; ratios: to each other one; gflops: of a core; bytes: of a context
-Row = namedtuple("Row", "case threads seconds steps ratios gflops bytes")
+# seconds and steps (of the optimiser): by contestant; ratios: to each other one; gflops: of a core; bytes: of a context; command: that
+# measured it, without its cases
+Row = namedtuple("Row", "case threads seconds steps ratios gflops bytes command")
 TITLES = {"rnncc": "rnncc", "torch": "PyTorch", "cells": "cell", "written": "written out"}
 
 
@@ -83,12 +84,13 @@ CLOCK = {"wall": "", "cpu": "**The machine did other work, too: times are CPU ti
                             "sleeps counts nothing and one that spins does. With two threads they say less than with one.** "}
 
 
-def page(rows, command, machine, torch_version, clock):
-    """command: that made the page."""
+def page(rows, machine, torch, clock):
+    """torch: its version."""
     size, threads = "layer", "threads"
+    commands = ", ".join(f"`{command}`" for command in dict.fromkeys(row.command for row in rows))
     return "\n".join([
         "# Training steps of recurrent layers", "",
-        f"`{command}` on {machine}: medians of runs in turns; ratios are medians of the turns'. PyTorch {torch_version}. {CLOCK[clock]}"
+        f"{commands} on {machine}: medians of runs in turns; ratios are medians of the turns'. PyTorch {torch}. {CLOCK[clock]}"
         "The network is one layer whose input is scaled by trained numbers, so that the input's gradient is needed, too, "
         "under the mean of squared differences. All gradients agree to 1e-4. The peak is that of multiply-adds in "
         "registers, measured between the turns with as many threads; what is \"at least\" follows from it: no program that "

@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks import train_page
+from benchmarks import train_page, train_record
 from benchmarks.arguments import case_parser, parse_cases, positive, thread_counts
 from benchmarks.environment import BUILD, Missing, exit_code, output_of
 from benchmarks.train_cases import CASES, WIDTH
@@ -41,13 +41,20 @@ def parser():
     add_clock(top)
     top.add_argument("--threads", type=thread_counts, default=[1, 2], metavar="N,...", help="of all (1,2)")
     top.add_argument("--turns", type=positive(int), default=9, metavar="N", help="of each (9)")
-    top.add_argument("--record", type=Path, metavar="PAGE.md", help="writes the tables there, too, after each case")
+    top.add_argument("--record", type=Path, metavar="PAGE.md",
+                     help="writes the tables there, too, after each case, and their numbers to PAGE.json; what these have of "
+                          "other cases and numbers of threads stays")
+    top.add_argument("--continue", action="store_true", dest="continues",
+                     help="measures only what the page of --record lacks, such as one that was cut off")
     return top
 
 
 def parse(words):
-    given = parse_cases(parser(), words, CASES)
-    given.command = shlex.join(["tools/bench", "train", *words])
+    top = parser()
+    given = parse_cases(top, words, CASES)
+    if given.continues and not given.record:
+        top.error("--continue: expected --record=PAGE.md, the page to continue")
+    given.command = shlex.join(["tools/bench", "train", *(word for word in words if word not in (*given.case, "--continue"))])
     return given
 
 
@@ -181,30 +188,40 @@ def measured(case, threads, given, folder):
     seconds = {who: turn.seconds for who, turn in turns.items()}
     return train_page.Row(case, threads, {who: statistics.median(each) for who, each in seconds.items()},
                           {who: statistics.median(turn.steps) for who, turn in turns.items()}, ratios_of(seconds), gflops,
-                          runners["rnncc"].bytes)
+                          runners["rnncc"].bytes, given.command)
 
 
-def rows_of(name, given):
+def rows_of(name, thread_counts, given):
     with tempfile.TemporaryDirectory() as folder:
-        for threads in given.threads:
+        for threads in thread_counts:
             yield measured(CASES[name], threads, given, Path(folder))
 
 
-def record(rows, given):
+# Recording
+
+
+def setting_of(given):
     from importlib.metadata import version
     from benchmarks import machine
-    text = train_page.page(rows, given.command, f"{machine.cpu_name()}, {machine.best_isa()}", version("torch"), given.clock)
-    given.record.write_text(text)
+    return {"machine": f"{machine.cpu_name()}, {machine.best_isa()}", "torch": version("torch"), "clock": given.clock}
+
+
+def wanted(given, recorded):
+    """Case -> numbers of threads that are to be measured."""
+    lacking = {name: [threads for threads in given.threads if not given.continues or (name, threads) not in recorded]
+               for name in given.names}
+    return {name: thread_counts for name, thread_counts in lacking.items() if thread_counts}
 
 
 def run(given):
-    rows = []
-    for name in given.names:
-        for row in rows_of(name, given):
-            rows.append(row)
+    setting = setting_of(given) if given.record else {}
+    recorded = train_record.known(given.record, setting) if given.record else {}
+    for name, thread_counts in wanted(given, recorded).items():
+        for row in rows_of(name, thread_counts, given):
+            recorded[train_record.key(row)] = row
             print(train_page.line(row), flush=True)
             if given.record:
-                record(rows, given)
+                train_record.write(given.record, recorded, setting)
     return 0
 
 
