@@ -9,7 +9,7 @@ from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "tools"))
 
-from benchmarks import hot_loops, static_page, static_run  # noqa: E402
+from benchmarks import hot_loops, static_page, static_run, transposed_networks  # noqa: E402
 
 CODE = {"multiply-adds": ("vfmadd231ps", "%ymm1, %ymm2, %ymm{}"), "load": ("vmovups", "(%rdi), %ymm1"),
         "spill": ("vmovups", "%ymm3, 0x20(%rsp)")}
@@ -32,8 +32,16 @@ def bench(*words):
 
 def test_all_recurrent_layers_and_networks_are_cases():
     done = bench("--list")
-    assert done.returncode == 0 and {"lstm_256_b10", "gru_1024", "resnet50", "vgg19"} < set(done.stdout.split())
+    assert done.returncode == 0 and {"lstm_256_b10", "gru_1024", "resnet50", "vgg19", "vocoder"} < set(done.stdout.split())
     assert bench("--list", "gru_1024*").stdout.split() == ["gru_1024", "gru_1024_b10", "gru_1024_t1"]
+
+
+def test_networks_of_transposed_convolutions_are_cases(rnncc, tmp_path):
+    """One of known planes, one of a length of the run."""
+    assert tuple(transposed_networks.NETWORKS) == static_run.TRANSPOSED
+    shown = {name: rnncc("inspect", static_run.written(name, tmp_path)).stdout for name in static_run.TRANSPOSED}
+    assert [text.count(" ConvTranspose ") for text in shown.values()] == [4, 3]
+    assert "f32[1, 3, 64, 64]" in shown["picture_generator"] and "128*frames" in shown["vocoder"]
 
 
 @pytest.mark.parametrize("words, what", [(["lstm_255"], "no such case"), (["--target=x87"], "invalid choice")])

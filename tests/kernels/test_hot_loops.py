@@ -20,6 +20,7 @@ from benchmarks import hot_loops, static_page, static_run  # noqa: E402
 RECORDED = json.loads((ROOT / "tools" / "benchmarks" / static_page.DATA_FILE).read_text())
 LAYERS = some(list(dict.fromkeys(["lstm_256_b10", *static_run.RECURRENT])), 1)
 NETWORKS = some(["resnet18", "densenet121", "inception_v3", "mobilenet_v2"], 1)
+TRANSPOSED = some(list(static_run.TRANSPOSED), 1)
 WITH_NETWORKS = some(["x86-64-v3", "aarch64-linux-gnu"], 1)  # of 16 and of 32 registers; in long tests also half of those on record
 # Sums of the largest tile, by the target's registers: of all rows, and of the steps' ten samples.
 MANY, FEW = {"gemm_packed": 6 * 4, "recurrent_steps": 5 * 4}, {"gemm_packed": 6 * 2, "recurrent_steps": 5 * 2}
@@ -36,6 +37,7 @@ def found_in(name, target, tmp_path):
 
 @pytest.mark.parametrize("name, target", [
     *((name, target) for name in LAYERS for target in hot_loops.ARCHITECTURES),
+    *((name, target) for name in TRANSPOSED for target in (hot_loops.ARCHITECTURES if long_tests() else WITH_NETWORKS)),
     *((name, target) for k, name in enumerate(NETWORKS)
       for target in dict.fromkeys([*WITH_NETWORKS, *(list(RECORDED[name])[k % 2::2] if long_tests() else [])]))])
 def test_hot_loops_run_at_the_speed_of_their_ports(name, target, tmp_path):

@@ -16,7 +16,8 @@ from benchmarks.environment import BUILD, Missing, exit_code, output_of
 HERE = Path(__file__).resolve().parent
 RNNCC = BUILD / "compiler" / "rnncc"
 RECURRENT = {case.name: case for case in cases.CASES}
-CASES = [*RECURRENT, *(case.name for case in cnn_cases.CASES)]
+TRANSPOSED = ("picture_generator", "vocoder")  # transposed_networks.NETWORKS, which needs the venv's packages
+CASES = [*RECURRENT, *(case.name for case in cnn_cases.CASES), *TRANSPOSED]
 THREADS = 2
 
 
@@ -43,7 +44,9 @@ def parser():
 
 def written(name, folder):
     """The case's model."""
-    from benchmarks import networks  # needs the venv's packages
+    from benchmarks import networks, transposed_networks  # need the venv's packages
+    if name in TRANSPOSED:
+        return transposed_networks.model(name).write(folder)
     return networks.model(RECURRENT[name]).write(folder) if name in RECURRENT else model_of(name)
 
 
