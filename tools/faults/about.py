@@ -62,6 +62,7 @@ TABLE = {
         "graphs/test_convolutions.py", "graphs/test_conv_forms.py", "graphs/test_recorded_convolutions.py",
         "graphs/test_integer_convolutions.py"],
     "compiler/kernels/conv/(winograd|second)|templates/.*winograd": ["kernels/test_conv_winograd.py"],
+    "compiler/kernels/conv_transposed/transposed_as": ["graphs/test_transposed_as_convolutions.py"],
     "compiler/kernels/conv_transposed/|templates/conv_transposed": [
         "graphs/test_volumes.py", "kernels/test_any_plane.py", "kernels/test_blocked_windows.py"],
     "compiler/kernels/elementwise/": ["graphs/test_chains.py", "kernels/test_elementwise_kernels.py",
