@@ -37,6 +37,10 @@ enum { DEPTH_BLOCK = 0 };
  * where no later step would use a weight again, this reads all weights in one sweep.
  * legal: 0 1 */
 enum { INPUT = 0 };
+/* 1: LSTM: of a block's samples all cells get their state before the first gets its hidden state: while one waits for
+ * its cell's activation, the CPU has the next ones at hand.
+ * legal: 0 1 */
+enum { CELLS_FIRST = 0 };
 /* How the weights are stored: f32, or one of panel_narrow.h.
  * legal: 0 1 2 3 4 5 */
 enum { WEIGHTS = 0 };
@@ -103,21 +107,39 @@ SIMD_FUNCTION void finish_product(const Layer *l, int64_t step, int64_t panel, i
     finish_sample(l, step, panel, sample, sums);
 }
 
-/* A block's cells, one sample after the other, for all heights of blocks. The tile has the sums of the panel's last
- * part; those of the parts before it wait in `partial`. */
+/* The products of row m of a block. The tile has the sums of the panel's last part, `vectors` of them; those of the
+ * parts before it, `waiting`, are in `partial`. */
+SIMD_FUNCTION void gather_sums(const Layer *l, vec *sums, int64_t panel, int64_t first, int m, const float *tile,
+                               int vectors, int waiting) {
+  const float *partial = waiting ? partial_of(l, panel, first + m) : NULL;
+#pragma clang loop unroll(full)
+  for (int v = 0; v < PRODUCT_VECTORS; v++) {
+    int own = v - waiting;
+    sums[v] = v < waiting ? vload(partial + v * LANES)
+                          : (own < vectors ? vload(tile + (m * vectors + own) * LANES) : vzero());
+  }
+}
+
+static void advance_rows(const Layer *l, int64_t step, int64_t panel, int64_t first, int rows, const float *tile) {
+  for (int m = 0; m < rows; m++) {
+    PanelRow sums;
+    gather_sums(l, sums, panel, first, m, tile, PART_VECTORS, PRODUCT_VECTORS - PART_VECTORS);
+    advance_cells(l, step, panel, first + m, sums);
+  }
+}
+
+/* A block's cells, one sample after the other, for all heights of blocks. */
 static void finish_rows(const Layer *l, int64_t step, int64_t panel, int64_t first, int rows, const float *tile,
                         bool candidate) {
   int vectors = candidate ? UNIT_VECTORS : PART_VECTORS, waiting = candidate ? 0 : PRODUCT_VECTORS - PART_VECTORS;
+  if (CELLS_FIRST) advance_rows(l, step, panel, first, rows, tile);
   for (int m = 0; m < rows; m++) {
     PanelRow sums;
-    const float *partial = waiting ? partial_of(l, panel, first + m) : NULL;
-#pragma clang loop unroll(full)
-    for (int v = 0; v < PRODUCT_VECTORS; v++) {
-      int own = v - waiting;
-      sums[v] = v < waiting ? vload(partial + v * LANES)
-                            : (own < vectors ? vload(tile + (m * vectors + own) * LANES) : vzero());
-    }
-    finish_product(l, step, panel, first + m, sums, candidate);
+    gather_sums(l, sums, panel, first, m, tile, vectors, waiting);
+    if (CELLS_FIRST)
+      end_sample(l, step, panel, first + m, sums, true);
+    else
+      finish_product(l, step, panel, first + m, sums, candidate);
   }
 }
 

@@ -116,11 +116,46 @@ static enum CXChildVisitResult list_statements(CXCursor cursor, CXCursor parent,
   return CXChildVisit_Continue;
 }
 
+/* Does an instruction set's header have it? The number of lanes does not count: templates are read with the target's.
+ */
+static bool is_of_vectors(CXCursor constant) {
+  CXFile file;
+  clang.getFileLocation(clang.getCursorLocation(constant), &file, NULL, NULL, NULL);
+  CXString path = clang.getFileName(file), name = clang.getCursorSpelling(constant);
+  const char *folder = clang.getCString(path) ? strstr(clang.getCString(path), "/simd/") : NULL;
+  bool found = folder && strcmp(clang.getCString(name), "LANES");
+  clang.disposeString(path);
+  clang.disposeString(name);
+  return found;
+}
+
+/* Is there a constant of an instruction set, or one made of such? */
+static enum CXChildVisitResult find_vector_constant(CXCursor cursor, CXCursor parent, CXClientData data) {
+  (void)parent;
+  bool *found = data;
+  if (clang.getCursorKind(cursor) != CXCursor_DeclRefExpr) return CXChildVisit_Recurse;
+  CXCursor constant = clang.getCursorReferenced(cursor);
+  if (clang.getCursorKind(constant) != CXCursor_EnumConstantDecl) return CXChildVisit_Continue;
+  if (is_of_vectors(constant))
+    *found = true;
+  else
+    clang.visitChildren(constant, find_vector_constant, data);
+  return *found ? CXChildVisit_Break : CXChildVisit_Continue;
+}
+
+/* Templates are read with one instruction set for all targets: what it says of registers is not known. */
+static bool depends_on_vectors(CXCursor condition) {
+  bool found = false;
+  if (find_vector_constant(condition, condition, &found) == CXChildVisit_Recurse)
+    clang.visitChildren(condition, find_vector_constant, &found);
+  return found;
+}
+
 /* False if the condition is not known at compile time. */
 static bool evaluate(CXCursor condition, bool *value) {
   CXEvalResult result = clang.Cursor_Evaluate(condition);
   if (!result) return false;
-  bool known = clang.EvalResult_getKind(result) == CXEval_Int;
+  bool known = clang.EvalResult_getKind(result) == CXEval_Int && !depends_on_vectors(condition);
   if (known) *value = clang.EvalResult_getAsLongLong(result) != 0;
   clang.EvalResult_dispose(result);
   return known;

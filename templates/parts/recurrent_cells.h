@@ -132,6 +132,7 @@ SIMD_FUNCTION vec peephole(const Layer *l, int gate, int64_t panel, int u, vec s
   return vfma(sum, vload(l->peepholes + ((panel * 3 + gate) * UNIT_VECTORS + u) * LANES), cell);
 }
 
+/* The new state of a cell, kept in `cell`. */
 SIMD_FUNCTION vec lstm_cell(const Layer *l, const vec *sums, int64_t panel, int u, float *cell) {
   vec c = vload(cell);
   vec in = activation_f(clipped(l, peephole(l, 0, panel, u, gate_sum(sums, 0, u), c)));
@@ -140,6 +141,10 @@ SIMD_FUNCTION vec lstm_cell(const Layer *l, const vec *sums, int64_t panel, int 
   vec candidate = activation_g(clipped(l, gate_sum(sums, 3, u)));
   c = vfma(vmul(forget, c), in, candidate);
   vstore(cell, c);
+  return c;
+}
+
+SIMD_FUNCTION vec lstm_state(const Layer *l, const vec *sums, int64_t panel, int u, vec c) {
   vec out = activation_f(clipped(l, peephole(l, 1, panel, u, gate_sum(sums, 1, u), c)));
   return vmul(out, activation_h(c));
 }
@@ -156,17 +161,29 @@ SIMD_FUNCTION vec gru_after_cell(const Layer *l, const vec *sums, const float *g
   return gru_mix(update, activation_g(clipped(l, vfma(input, reset, gate_sum(sums, 2, u)))), h);
 }
 
-/* The new hidden state of one vector of units. */
+/* The new hidden state of one vector of units. advanced: an LSTM's cells have their new state. */
 SIMD_FUNCTION vec next_state(const Layer *l, const vec *sums, const float *gates, int64_t panel, int u, int64_t at,
-                             vec h) {
-  if (CELL == CELL_LSTM) return lstm_cell(l, sums, panel, u, l->cell + at);
+                             vec h, bool advanced) {
+  if (CELL == CELL_LSTM) {
+    vec c = advanced ? vload(l->cell + at) : lstm_cell(l, sums, panel, u, l->cell + at);
+    return lstm_state(l, sums, panel, u, c);
+  }
   if (CELL == CELL_GRU_AFTER) return gru_after_cell(l, sums, gates, u, h);
   if (CELL == CELL_GRU_BEFORE) return gru_mix(vload(l->update + at), activation_g(clipped(l, sums[u])), h);
   return activation_f(clipped(l, sums[u]));
 }
 
+/* An LSTM's cells of one sample and panel get their new state. */
+SIMD_FUNCTION void advance_cells(const Layer *l, int64_t step, int64_t panel, int64_t sample, const vec *sums) {
+  if (step >= length_of(l, sample)) return;
+#pragma clang loop unroll(full)
+  for (int u = 0; u < UNIT_VECTORS; u++)
+    lstm_cell(l, sums, panel, u, l->cell + sample * l->state_row + panel * PANEL_UNITS + u * LANES);
+}
+
 /* Ends a step of one sample and panel: its state, and its piece of Y. */
-SIMD_FUNCTION void finish_sample(const Layer *l, int64_t step, int64_t panel, int64_t sample, const vec *sums) {
+SIMD_FUNCTION void end_sample(const Layer *l, int64_t step, int64_t panel, int64_t sample, const vec *sums,
+                              bool advanced) {
   int64_t length = length_of(l, sample);
   const float *gates = gates_of(l, step, sample) + panel * GATE_VECTORS * LANES;
   float *y = l->y ? l->y + time_of(l, step, length) * l->y_time + sample * l->y_sample : NULL;
@@ -174,10 +191,14 @@ SIMD_FUNCTION void finish_sample(const Layer *l, int64_t step, int64_t panel, in
   for (int u = 0; u < UNIT_VECTORS; u++) {
     int64_t unit = panel * PANEL_UNITS + u * LANES, at = sample * l->state_row + unit;
     vec h = vload(l->state[step & 1] + at), out = vzero();
-    if (step < length) h = out = next_state(l, sums, gates, panel, u, at, h);
+    if (step < length) h = out = next_state(l, sums, gates, panel, u, at, h, advanced);
     vstore(l->state[~step & 1] + at, h);
     if (y) panel_store(y + unit, out, l->hidden - unit);
   }
+}
+
+SIMD_FUNCTION void finish_sample(const Layer *l, int64_t step, int64_t panel, int64_t sample, const vec *sums) {
+  end_sample(l, step, panel, sample, sums, false);
 }
 
 /* GRU_BEFORE, first half of a step: the update gate, and the hidden state as the reset gate leaves it. */

@@ -83,6 +83,18 @@ static void live_branches_stay(void **state) {
   assert_lacks(kernel->text, "sums[i % 4] += in[i];");
 }
 
+/* It is read with one set for all targets; the number of lanes is the target's. */
+static void branches_that_an_instruction_set_decides_stay(void **state) {
+  (void)state;
+  KernelSpec *vectors = spec();
+  vectors->template_name = "vectors";
+  const SpecialisedKernel *kernel = specialise(graph, vectors, "k13");
+  assert_has(kernel->text, "if (k13_NARROW) x[0] = 1;");
+  assert_has(kernel->text, "if (!FEW_REGISTERS) x[1] = 2;");
+  assert_has(kernel->text, "\n  x[2] = 3;");
+  assert_lacks(kernel->text, "x[3] = 4;");
+}
+
 static void file_scope_names_take_the_prefix_and_fields_do_not(void **state) {
   (void)state;
   const SpecialisedKernel *kernel = specialise(graph, spec(), "k3");
@@ -291,6 +303,7 @@ int main(void) {
       cmocka_unit_test(knobs_become_literals),
       cmocka_unit_test(dead_branches_and_their_helpers_go),
       cmocka_unit_test(live_branches_stay),
+      cmocka_unit_test(branches_that_an_instruction_set_decides_stay),
       cmocka_unit_test(file_scope_names_take_the_prefix_and_fields_do_not),
       cmocka_unit_test(types_and_hooks_are_replaced),
       cmocka_unit_test(the_signature_is_read),

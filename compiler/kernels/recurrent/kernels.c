@@ -101,6 +101,7 @@ KernelSpec *steps_spec(Arena *arena, const Layer *l, int direction) {
   kernel_knob(spec, "HALVES", l->halves);
   kernel_knob(spec, "DEPTH_BLOCK", l->variant.depth_block);
   kernel_knob(spec, "INPUT", l->variant.input == INPUT_WITH_STEP);
+  kernel_knob(spec, "CELLS_FIRST", l->cells_first);
   weights_knobs(spec, layer_narrow(l, MATRIX_HIDDEN));
   return spec;
 }

@@ -1,2 +1,3 @@
 /* SPDX-License-Identifier: MIT */
-/* One of the headers that every template is parsed behind. sample.c needs nothing of it. */
+/* One of the headers that every template is parsed behind. Only vectors.c needs it. */
+enum { LANES = 2, FEW_REGISTERS = 1 };
