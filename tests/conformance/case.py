@@ -19,13 +19,13 @@ import onnx
 from onnx import numpy_helper
 
 from support.clang import BUILD, WITHOUT_PASSES, cached_clang
+from support.forks import run_rnncc
 from support.module import Module
 from support.reference import ManyRuns, read_output
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSED, UNSUPPORTED, FAILED = "passed", "unsupported", "failed"
 MAX_ATTEMPTS = 6
-SECONDS = 300
 # Their expected numbers, by NumPy in f32 or f16, are themselves further from the exact ones than the suite's tolerance:
 # they may differ by the type's precision times their largest. So may those in bf16, to which it rounds after each step.
 ROUNDED = {"package/test_attention_4d_causal_fp16_expanded", "package/test_dft_inverse", "package/test_dft_inverse_opset19"}
@@ -105,7 +105,7 @@ def rnncc(case, output, dims, options):
     bounds = [option for name, extent in dims.items() for option in ("--dim", f"{name}={extent}")]
     command = [BUILD / "compiler" / "rnncc", "--verify-each", case.model, "-o", output, *bounds, *options]
     environment = os.environ | cached_clang() | UNMEASURED | ({} if case.optimised else {"RNNCC_CLANG_WITHOUT_PASSES": WITHOUT_PASSES})
-    return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment)
+    return run_rnncc(BUILD, command, environment)
 
 
 def first_reason(stderr, model):

@@ -24,6 +24,7 @@ import collections
 import multiprocessing
 import os
 import sys
+import tempfile
 import time
 from pathlib import Path
 from xml.etree import ElementTree
@@ -147,6 +148,8 @@ def main():
     parser.add_argument("--op", metavar="NAME", help="only the folders that are about one operator; there may be none")
     parser.add_argument("--junit", type=Path)
     arguments = parser.parse_args()
+    if arguments.long:
+        os.environ["RNNCC_LONG_TESTS"] = "1"
     start = time.monotonic()
     listed = read_list()
     everything = bool(arguments.long or arguments.words or arguments.op)
@@ -156,7 +159,9 @@ def main():
         chosen = [case for case in chosen if is_about(case, arguments.op)]
     for case in chosen:
         case.listed = case.name in listed
-    with multiprocessing.Pool(arguments.j) as pool:
+    # What workers leave, which end in the midst of what they do.
+    with (tempfile.TemporaryDirectory() as folder,
+          multiprocessing.Pool(arguments.j, setattr, (tempfile, "tempdir", folder)) as pool):
         results = [told(result) for result in pool.imap(run_case, chosen)]
     if arguments.update:
         write_list(results, read_list())

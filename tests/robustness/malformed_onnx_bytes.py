@@ -21,10 +21,11 @@ def message(number, payload):
 
 def nested(depth):
     """A body in a body in ..., by the fields attribute (5) and g (6)."""
-    graph = b""
-    for _ in range(depth):
-        graph = message(1, message(5, message(6, graph)))
-    return message(7, graph)
+    heads, length = [], 0
+    for number in (6, 5, 1) * depth:  # from within
+        heads.append(field(number, 2, varint(length)))
+        length += len(heads[-1])
+    return message(7, b"".join(reversed(heads)))
 
 
 OPSET = message(8, b"\x10\x11")
