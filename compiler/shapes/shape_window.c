@@ -56,6 +56,8 @@ static bool kernel_of_weights(Graph *graph, const Node *node, Window *window) {
     if (!dim_is_const(weights->shape[2 + i]))
       return shape_unsupported(node, "the kernel's extents must be constant, found %s", shape_text(graph, weights));
     window->kernel[i] = dim_value(weights->shape[2 + i]);
+    if (window->kernel[i] == 0)
+      return shape_error(node, "the weights are %s, of a window without points", shape_text(graph, weights));
   }
   int64_t given[MAX_SPATIAL];
   if (!read_list(node, ATTR_kernel_shape, window->n_spatial, 1, 1, given)) return false;

@@ -192,7 +192,7 @@ def zeros(*shape):
 
 INPUTS = {"x": (F32, (2, 3)), "image": (F32, (1, 4, 5, 5)), "steps": (F32, (7, 1, 3)), "go": (BOOL, ()), "doubles": (TensorProto.DOUBLE, (7, 1, 3)),
           "both": (BOOL, (2,)), "n": (I64, (2,))}
-CONSTANTS = {"c": numpy.array([1, 2, 3], numpy.float32), "three": numpy.array(3), "w": zeros(3, 4, 3, 3), "W": zeros(1, 8, 3), "W5": zeros(1, 8, 5),
+CONSTANTS = {"c": numpy.array([1, 2, 3], numpy.float32), "three": numpy.array(3), "w": zeros(3, 4, 3, 3), "flat": zeros(3, 4, 0, 3), "W": zeros(1, 8, 3), "W5": zeros(1, 8, 5),
              "R": zeros(1, 8, 2), "D": numpy.zeros((1, 8, 3)), "minus": numpy.array([-1, -1]), "five": zeros(5)}
 
 NODES = [
@@ -292,6 +292,8 @@ NODES = [
     ("no groups", [make("Conv", ["image", "w"], ["y"], group=0)], 2, ["n: Conv: `group` is 0; it must be at least 1"]),
     ("groups that do not divide the channels", [make("Conv", ["image", "w"], ["y"], group=3)], 2,
      ["n: Conv: `group` is 3; it must divide the channels, 4 in and 3 out"]),
+    ("a window without points", [make("Conv", ["image", "flat"], ["y"])], 2,
+     ["n: Conv: the weights are `flat` f32[3, 4, 0, 3], of a window without points"]),
     ("a stride of 0", [make("Conv", ["image", "w"], ["y"], strides=[0, 1])], 2,
      ["n: Conv: `strides` has 0; it must be from 1 to 1073741824"]),
     ("a window larger than the image", [make("MaxPool", ["image"], ["y"], kernel_shape=[9, 9])], 2,
