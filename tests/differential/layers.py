@@ -135,17 +135,33 @@ def graph_most(x):
 
 @makes("ConvTranspose")
 def conv_transpose(graph, op):
-    x = image(graph, spatial=graph.draw((1, 2)))
+    x = image(graph, lambda v: v.shape[1] <= 40)
     C, spatial = x.shape[1], x.rank - 2
-    if C > 40 or spatial > 2:
-        raise Unsuitable
-    kernel, strides = [graph.integer(1, 3) for _ in range(spatial)], [graph.integer(1, 2) for _ in range(spatial)]
-    kernels = graph.draw((1, 3, 8, 16, 17))
-    w = graph.whole((C, kernels, *kernel), 1)
-    extents = tuple(graph.derived(f"({e}-1)*{s}+{k}", *((n - 1) * s + k for n in (graph.least(e), graph.largest(e)))) for e, k, s in zip(x.shape[2:], kernel, strides))
     if any(graph.least(e) <= 0 for e in x.shape[2:]):
         raise Unsuitable
-    product(graph, op, [x, w], (x.shape[0], kernels, *extents), C * math.prod(kernel), x, w, strides=strides)
+    groups = graph.draw([g for g in (1, 1, 1, 2, 4, C) if C % g == 0])
+    kernels = graph.draw((1, 1, 2, 4) if groups > 1 else (1, 3, 8, 16, 17))
+    window, strides, dilations, more = [], [], [], []
+    for _ in range(spatial):
+        window.append(graph.draw((1, 2, 3, 4, 6 - spatial)))
+        strides.append(graph.draw((1, 2, 2, 3, 7 - spatial)))
+        dilations.append(graph.draw((1, 1, 1, 2, 3)))
+        more.append(graph.integer(0, strides[-1] - 1) if graph.chance(0.3) else 0)
+    extents, before, after = [], [], []
+    for e, k, s, d, m in zip(x.shape[2:], window, strides, dilations, more):
+        reach = (k - 1) * d + 1 + m
+        pads = [graph.integer(0, 2) for _ in range(2)] if graph.chance(0.5) else [0, 0]
+        least, most = ((n - 1) * s + reach - sum(pads) for n in (graph.least(e), graph.largest(e)))
+        if least <= 0:
+            raise Unsuitable
+        extents.append(graph.derived(f"({e}-1)*{s}+{reach - sum(pads)}", least, most))
+        before.append(pads[0]), after.append(pads[1])
+    operands = [x, graph.whole((C, kernels, *window), 1)]
+    if graph.chance(0.5):
+        operands.append(graph.whole((kernels * groups,)))
+    terms = C // groups * math.prod(window) + 4
+    product(graph, op, operands, (x.shape[0], kernels * groups, *extents), terms, graph_most(x), operands[1], group=groups, strides=strides,
+            dilations=dilations, output_padding=more, pads=before + after)
 
 
 @makes("MaxPool", "AveragePool", "LpPool")
