@@ -39,14 +39,15 @@ def odd(folder):
     return path
 
 
-@pytest.mark.parametrize("name", ["digits_rnn", "digits_cnn", "odd"])
-def test_the_note_says_what_the_loaded_module_does(rnnrun, compile, tmp_path, name):
-    module = compile(odd(tmp_path) if name == "odd" else ROOT / "models" / f"{name}.json")
+@pytest.mark.parametrize("name, options", [("digits_rnn", []), ("digits_cnn", ["--weights=mutable"]), ("odd", [])])
+def test_the_note_says_what_the_loaded_module_does(rnnrun, compile, tmp_path, name, options):
+    module = compile(odd(tmp_path) if name == "odd" else ROOT / "models" / f"{name}.json", *options)
     loaded, read = rnnrun("inspect", module), rnnrun("inspect", changed(module, tmp_path / "other.so"))
     assert (loaded.returncode, read.returncode) == (0, 0), loaded.stderr + read.stderr
     machine, *lines = read.stdout.splitlines()
     assert machine.startswith("machine  s390, 64 bits, little-endian; this is ")
     assert lines == noted(loaded) and len(lines) >= 8
+    assert any(line.startswith("weight   ") for line in lines) == ("--weights=mutable" in options)
 
 
 def by_type(text):

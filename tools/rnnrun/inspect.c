@@ -160,6 +160,8 @@ static void print_info(const rnncc_info *info, const char *description) {
     print_tensor("state", info, state->tensor);
     printf(", %d slot%s\n", state->slots, state->slots == 1 ? "" : "s");
   }
+  int32_t weights = RNNCC_HAS(info, n_weights) ? info->n_weights : 0;
+  for (int i = 0; i < weights; i++) print_tensor("weight", info, rnncc_weight_at(info, i)), putchar('\n');
   print_field("isa", info->isa);
   print_field("target", info->target);
   printf("%-8s %zu bytes packed, sha256 %s\n", "weights", info->weights_bytes, info->weights_sha256);
