@@ -3,8 +3,9 @@
 compared with the reference interpreter and ONNX Runtime, on one CPU.
 
 H hours (default 1) of groups of K graphs (default 50) that are compiled together, each by another plan: target and forced
-schedules. A finding shrinks to a small model, which is printed with the command that repeats it; it does not end the run.
---group: that group alone. Exit 1 if there is a finding. A seed makes the same graphs in each run; without one it is drawn.
+schedules. Groups for vectors that this CPU lacks are left out. A finding shrinks to a small model, which is printed with the
+command that repeats it; it does not end the run. --group: that group alone. Exit 1 if there is a finding, 5 if this CPU cannot
+run that group. A seed makes the same graphs in each run; without one it is drawn.
 """
 import argparse
 import os
@@ -18,6 +19,7 @@ from conftest import ROOT  # noqa: E402 (in that folder; it adds the package rnn
 from differential import plans, report  # noqa: E402
 from differential.check import Checker  # noqa: E402
 from differential.grow import random_case  # noqa: E402
+from support.machine import ISAS, lacking_isa  # noqa: E402
 
 
 def options():
@@ -44,18 +46,35 @@ def check_group(given, number, folder):
     return len(found), counts
 
 
-def main():
-    given, findings, graphs, number = options(), 0, 0, 0
+def lacking(number):
+    """What this CPU lacks for the group, in words, or None."""
+    isa = lacking_isa(f"--target={plans.plan(number).target}")
+    return isa and f"this CPU has no {ISAS[isa][0]}"
+
+
+def check_groups(given, folder):
+    """Until the time is over. Returns how many findings there are."""
+    findings, graphs, groups, number = 0, 0, 0, 0
     until = time.monotonic() + 3600 * given.hours
+    while time.monotonic() < until:
+        if not lacking(number):
+            found, counts = check_group(given, number, folder)
+            findings, graphs, groups = findings + found, graphs + counts["compiled"], groups + 1
+            print(f"tools/fuzz: {groups} groups, {graphs} graphs compiled, {findings} findings", flush=True)
+        number += 1
+    return findings
+
+
+def main():
+    given = options()
     print(f"tools/fuzz: seed {given.seed}, build {os.environ.get('RNNCC_BUILD', ROOT / 'build')}", flush=True)
+    why = given.group is not None and lacking(given.group)
+    if why:
+        print(f"tools/fuzz: group {given.group} is for {plans.plan(given.group).target}: {why}", file=sys.stderr)
+        return 5
     with tempfile.TemporaryDirectory(prefix="rnncc-fuzz-") as folder:
-        while given.group is not None or time.monotonic() < until:
-            found, counts = check_group(given, number if given.group is None else given.group, Path(folder))
-            findings, graphs, number = findings + found, graphs + counts["compiled"], number + 1
-            if given.group is not None:
-                break
-            print(f"tools/fuzz: {number} groups, {graphs} graphs compiled, {findings} findings", flush=True)
-    return 1 if findings else 0
+        found = check_groups(given, Path(folder)) if given.group is None else check_group(given, given.group, Path(folder))[0]
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

@@ -2,7 +2,10 @@
 """Random graphs of all operators compute what they should, compiled: compared with the reference interpreter, and that
 with ONNX Runtime, on every instruction set, however schedules are forced, with the same bits on any number of threads.
 A graph that fails shrinks to a small one, which the failure shows with the command that repeats it."""
+import os
 import re
+import subprocess
+import sys
 
 import numpy
 import pytest
@@ -140,3 +143,9 @@ def test_an_internal_error_shrinks_to_its_node(tmp_path):
 def test_bounds_are_absolute_or_relative_to_the_largest(got, bound, same):
     expected = {"y": numpy.array([1, 2], numpy.float32)}
     assert (differences({"y": numpy.array(got, numpy.float32)}, expected, {"y": bound}) is None) == same
+
+
+def test_the_fuzzer_names_a_group_that_this_cpu_cannot_run():
+    done = subprocess.run([sys.executable, ROOT / "tests" / "differential" / "fuzz.py", "--group=0", "--seed=1"], capture_output=True, text=True,
+                          env=os.environ | {"RNNCC_CPU_WITHOUT": "avx512"})
+    assert done.returncode == 5 and "tools/fuzz: group 0 is for x86-64-v4: this CPU has no AVX-512\n" in done.stderr

@@ -74,14 +74,21 @@ def need_isa(isa):
         pytest.skip(f"this CPU has no {ISAS[isa][0]}")
 
 
-def need_target(option):
-    """Skips if this CPU cannot run modules made with this option: --target=x86-64-v4 on a CPU without AVX-512, or
-    none of several. Modules for other architectures run under QEMU."""
+def lacking_isa(option):
+    """What this CPU lacks to run modules made with this option: --target=x86-64-v4 on a CPU without AVX-512, or none of several.
+    None: nothing. Modules for other architectures run under QEMU."""
     name, _, targets = option.partition("=")
-    if name == "--target" and targets.startswith("x86-64"):
-        names = [target.replace("-linux-musl", "") for target in targets.split(",")]
-        isas = [OPTIONS.get(target) or OF_TARGET[target] for target in names]
-        need_isa(next(filter(has_isa, isas), isas[-1]))
+    if name != "--target" or not targets.startswith("x86-64"):
+        return None
+    names = [target.replace("-linux-musl", "") for target in targets.split(",")]
+    isas = [OPTIONS.get(target) or OF_TARGET[target] for target in names]
+    return None if any(map(has_isa, isas)) else isas[-1]
+
+
+def need_target(option):
+    isa = lacking_isa(option)
+    if isa:
+        need_isa(isa)
 
 
 def need_program(name):
