@@ -106,6 +106,13 @@ Value *build_concat(const Builder *builder, int n, Value *const *values, int64_t
   return n == 1 ? values[0] : build_op(builder, OP_Concat, n, values, 1, 1, &attribute)->outputs[0];
 }
 
+Value *build_repeated(const Builder *builder, const Value *from, int64_t times) {
+  int64_t all = value_count(from) * times;
+  float *numbers = ARENA_ARRAY(builder->graph->arena, float, all);
+  for (int64_t i = 0; i < all; i++) numbers[i] = ((const float *)from->data)[i / times];
+  return graph_constant(builder->graph, from->name, RNNCC_F32, 1, &all, numbers);
+}
+
 Value *build_transpose(const Builder *builder, Value *value, const int64_t *perm) {
   const Attribute attribute = attribute_ints(builder->graph->arena, ATTR_perm, value->rank, perm);
   return build_op(builder, OP_Transpose, 1, &value, 1, 1, &attribute)->outputs[0];

@@ -36,6 +36,8 @@ typedef struct Range {
 } Range;
 Value *build_slice(const Builder *builder, Value *value, int n, const Range *ranges);
 Value *build_concat(const Builder *builder, int n, Value *const *values, int64_t axis);
+/* A constant of f32, each number of `from`, which is one, so many times. */
+Value *build_repeated(const Builder *builder, const Value *from, int64_t times);
 Value *build_transpose(const Builder *builder, Value *value, const int64_t *perm);
 /* `value` itself if it has the shape already. At most one extent may be symbolic. */
 Value *build_reshape(const Builder *builder, Value *value, int rank, const Dim *const *shape);

@@ -120,19 +120,13 @@ static Value *weights_of_phases(Graph *graph, const Value *weights, int n_axes, 
   return graph_constant(graph, weights->name, RNNCC_F32, 2 + n_axes, shape, numbers);
 }
 
-static Value *bias_of_phases(Graph *graph, const Value *bias, int64_t channels) {
-  float *numbers = ARENA_ARRAY(graph->arena, float, channels);
-  int64_t phases = channels / value_count(bias);
-  for (int64_t k = 0; k < channels; k++) numbers[k] = ((const float *)bias->data)[k / phases];
-  return graph_constant(graph, bias->name, RNNCC_F32, 1, &channels, numbers);
-}
-
 /* ---- nodes ---- */
 
 static Value *convolution(const Builder *builder, const Node *node, int n_axes, const Axis *axes) {
   Graph *graph = builder->graph;
   Value *inputs[] = {node->inputs[0], weights_of_phases(graph, node->inputs[1], n_axes, axes), node_input(node, 2)};
-  if (inputs[2]) inputs[2] = bias_of_phases(graph, inputs[2], dim_value(inputs[1]->shape[0]));
+  int64_t channels = dim_value(node->inputs[1]->shape[1]), all = dim_value(inputs[1]->shape[0]);
+  if (inputs[2]) inputs[2] = build_repeated(builder, inputs[2], all / channels);
   int64_t pads[2 * AXES];
   for (int i = 0; i < n_axes; i++) {
     pads[i] = axes[i].before;

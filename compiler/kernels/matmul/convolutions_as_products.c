@@ -174,18 +174,10 @@ static void multiply(const Builder *builder, const UseList *uses, const Node *no
   graph_set_output(result->producer, 0, y);
 }
 
-/* Each channel's number for all of its `pixels`. */
-static Value *repeated(Graph *graph, const Value *bias, int64_t pixels) {
-  int64_t all = value_count(bias) * pixels;
-  float *numbers = ARENA_ARRAY(graph->arena, float, all);
-  for (int64_t i = 0; i < all; i++) numbers[i] = ((const float *)bias->data)[i / pixels];
-  return graph_constant(graph, bias->name, RNNCC_F32, 1, &all, numbers);
-}
-
 static void spread(const Builder *builder, const UseList *uses, const Node *node) {
   Value *w = as_matrix(builder->graph, node->inputs[1]), *x = node->inputs[0], *y = node->outputs[0];
   Value *rows = build_reshape(builder, x, 2, x->shape), *bias = node_input(node, 2);
-  if (bias) bias = repeated(builder->graph, bias, dim_value(w->shape[1]) / value_count(bias));
+  if (bias) bias = build_repeated(builder, bias, dim_value(w->shape[1]) / value_count(bias));
   Value *made = product_of(builder, uses, (Value *[]){rows, w, bias}, false, &y);
   graph_set_output(build_reshape(builder, made, y->rank, y->shape)->producer, 0, y);
 }
