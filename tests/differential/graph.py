@@ -295,6 +295,8 @@ class Graph:
                 raise Unsuitable  # it may be rounded up, and down
             value = self.add("Round", [value], (value.dtype, value.shape, value.most + 1, 1.0))
         if most is not None and value.most > most:
+            if value.dtype == "bool":
+                raise Unsuitable
             low = 0 if value.dtype[0] == "u" else -most
             bounds = [self.scalar(low, value.dtype), self.scalar(most, value.dtype)]
             value = self.add("Clip", [value, *bounds], (value.dtype, value.shape, float(most), value.step, value.error))

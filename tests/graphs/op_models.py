@@ -250,6 +250,8 @@ def window(rng, spatial, largest=9):
     if kind != "NOTSET":
         attributes["auto_pad"] = str(kind)
         attributes["dilations"] = [1] * spatial
+        # Where a stride is larger, ONNX Runtime's pools begin within the input, or end with an error.
+        attributes["strides"] = [min(s, k) for s, k in zip(attributes["strides"], kernel)]
     elif rng.random() < 0.7:
         attributes["pads"] = [int(rng.integers(0, k)) for k in kernel * 2]
     return tuple(int(rng.integers(r, largest + r)) for r in reach), kernel, attributes
