@@ -74,10 +74,10 @@ typedef struct Attend {
   float scale;
   int64_t queries, keys, depth, width; /* depth: columns of Q and K; width: of V */
   int64_t low, high, period;           /* of the band */
-  float *weights, *copies, *blocks;    /* [KEYS] of [VECTORS][LANES]; a block of keys and values; see queries_at() */
+  float *weights, *copies, *blocks;    /* [KEYS] of [VECTORS][LANES]; a block of keys and values; see begin_queries() */
 } Attend;
 
-/* A block of keys, number `first` of them all and those that follow. */
+/* A block of `count` keys from number `first` on. */
 typedef struct Keys {
   Operand k, v;
   int64_t first, count;
@@ -322,7 +322,7 @@ static Keys keys_at(const Attend *a, int64_t first) {
   return keys;
 }
 
-/* The blocks in hand, of `count` at most. */
+/* The results of the blocks in hand, of which there are `count`. */
 static void attend(const Attend *a, Queries *queries, int64_t count) {
   int64_t key = a->keys, end = 0;
   for (int64_t i = 0; i < count; i++) {

@@ -7,6 +7,7 @@
 #include "kernel.h"
 #include "panel.h"
 #include "simd/simd.h"
+#include "transpose.h"
 
 /* Vectors of columns in a packed panel.
  * legal: 1..16 */
@@ -17,17 +18,6 @@ enum { GATES = 1 };
 /* Vectors of one gate that stand together.
  * legal: 1..16 */
 enum { UNIT_VECTORS = 4 };
-
-/* A square: `columns` of its columns and `count` of its steps are there. target's steps are VECTORS * LANES apart. */
-SIMD_FUNCTION void turn_square(float *target, const float *source, int64_t stride, int64_t columns, int64_t count) {
-  vec rows[LANES];
-#pragma clang loop unroll(full)
-  for (int i = 0; i < LANES; i++) rows[i] = i < columns ? panel_load(source + i * stride, count) : vzero();
-  vtranspose(rows);
-#pragma clang loop unroll(full)
-  for (int i = 0; i < LANES; i++)
-    if (i < count) vstore(target + i * VECTORS * LANES, rows[i]);
-}
 
 /* source: element (direction, gate * units + unit, k) at direction * direction_stride + (gate * units + unit) * depth +
  * k. target: [panels][depth][VECTORS][LANES], panels enough for all vectors. */
@@ -43,6 +33,7 @@ static void pack_rows(const Team *team, const float *source, float *target, int6
     const float *from = columns > 0 ? source + direction * direction_stride + (gate * units + unit) * depth : source;
     float *to = target + (item / VECTORS * depth * VECTORS + item % VECTORS) * LANES;
     for (int64_t k = 0; k < depth; k += LANES)
-      turn_square(to + k * VECTORS * LANES, columns > 0 ? from + k : source, depth, columns, depth - k);
+      transpose_square(to + k * VECTORS * LANES, VECTORS * LANES, columns > 0 ? from + k : source, depth, columns,
+                       depth - k, LANES);
   }
 }

@@ -14,6 +14,7 @@ const char *blocked_obstacle(const Value *value) {
     if (dim_upper(value->shape[axis]) <= 0) return "has no element";
     if (dim_lower(value->shape[axis]) <= 0) return "may have no element in some runs";
   }
+  _Static_assert(MAX_PLANE_PIXELS == 67108863, "as the next line says");
   if (value_plane_is_large(value)) return "has planes of more than 67108863 pixels";
   return NULL;
 }

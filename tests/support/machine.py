@@ -86,6 +86,7 @@ def lacking_isa(option):
 
 
 def need_target(option):
+    """Skips if this CPU cannot run modules made with this option."""
     isa = lacking_isa(option)
     if isa:
         need_isa(isa)

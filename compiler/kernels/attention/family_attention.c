@@ -30,6 +30,7 @@ typedef struct AttentionSchedule {
 
 /* A block's weights stay in the first level of the cache, or near the front of the second. */
 enum { MAX_KEYS = 256, WEIGHT_FLOATS = 16384 };
+enum { LINE_FLOATS = 16 };
 
 static int64_t block_width(const Graph *graph, const AttentionSchedule *s) {
   return (int64_t)s->vectors * graph->config->target->lanes;
@@ -45,10 +46,7 @@ static BlockRows key_rows(Graph *graph, const FusedAttention *a, int64_t keys, i
 }
 
 /* Floats from one row of copied keys or values to the next, as the template has it. */
-static int64_t copied_row(int64_t columns) {
-  enum { LINE_FLOATS = 16 };
-  return (ceil_div(columns, LINE_FLOATS) | 1) * LINE_FLOATS;
-}
+static int64_t copied_row(int64_t columns) { return (ceil_div(columns, LINE_FLOATS) | 1) * LINE_FLOATS; }
 
 static int64_t copied_floats(const FusedAttention *a) {
   return copied_row(dim_value(a->depth)) + copied_row(dim_value(a->width));
@@ -70,14 +68,14 @@ static int64_t blocks_of_worker(const Graph *graph, const AttentionSchedule *s, 
  * registers are many, a block is wide enough to read keys where they stand. A block's weights, and what a tile of
  * results reads, take half of the first level of the cache; the copies and the blocks in hand half of the second. */
 static void choose_copies(const Graph *graph, AttentionSchedule *s, const FusedAttention *a) {
-  enum { ENOUGH = 16, LEAST = 4, MOST = 32, LINE_FLOATS = 16 };
+  enum { ENOUGH = 16, LEAST = 4, MOST = 32, LEAST_KEYS = 16 };
   const Target *target = graph->config->target;
   int64_t blocks = blocks_of_worker(graph, s, a), block = block_width(graph, s);
   s->query_blocks = 1;
   if (!target_has_few_registers(target) || blocks < ENOUGH) return;
   if (!is_apart(&a->k, a->depth) && !is_apart(&a->v, a->width)) return;
   int64_t l1_floats = target->l1_bytes / (int64_t)sizeof(float), l2_floats = target->l2_bytes / (int64_t)sizeof(float);
-  s->keys = clamp_int(16, l1_floats / 2 / (block + LINE_FLOATS), s->keys);
+  s->keys = min_int(s->keys, max_int(LEAST_KEYS, l1_floats / 2 / (block + LINE_FLOATS)));
   int64_t each = (dim_value(a->depth) + dim_value(a->width)) * block;
   s->query_blocks = min_int(blocks, clamp_int(LEAST, (l2_floats / 2 - s->keys * copied_floats(a)) / each, MOST));
 }
