@@ -125,6 +125,31 @@ def test_a_matrix_is_packed_by_vectors(target, tmp_path):
     assert any(copies(code, *WHOLE_VECTORS[target]) for code in loops)
 
 
+# Vector instructions that compute, a vector of results: LSTM's cells and many networks of images live by these two.
+ACTIVATIONS = {"x86-64-v4": {"Sigmoid": 17, "Tanh": 20}, "x86-64-v3": {"Sigmoid": 17, "Tanh": 22},
+               "aarch64-linux-gnu": {"Sigmoid": 18, "Tanh": 23}}
+
+
+def computes(instruction):
+    """Not a copy, a load or a store, nor of addresses and counts."""
+    return re.search(r"%[xyz]mm|\b[vq]\d+\b", instruction.operands) and not re.match(r"vmov|vbroadcast|mov|ld|st", instruction.name)
+
+
+@pytest.mark.parametrize("target", ACTIVATIONS)
+@pytest.mark.parametrize("op", ["Sigmoid", "Tanh"])
+def test_an_activation_takes_no_more_instructions_than_on_record(op, target, tmp_path):
+    model = Model("activation")
+    model.output(model.node(op, [model.input("x", "f32", [64, 64])]))
+    rnncc = build_directory() / "compiler" / "rnncc"
+    _, made = static_run.compiled(rnncc, model.write(tmp_path), tmp_path / "c", target)
+    architecture, (_, store) = hot_loops.ARCHITECTURES[target], WHOLE_VECTORS[target]
+    loops = [code for _, instructions in hot_loops.functions(made, architecture)
+             for code in hot_loops.innermost_loops(instructions, architecture.jump)]
+    longest = max(loops, key=len)
+    vectors = sum(bool(re.match(store, str(one))) for one in longest)
+    assert vectors and sum(bool(computes(one)) for one in longest) <= ACTIVATIONS[target][op] * vectors
+
+
 @pytest.mark.parametrize("target", ["aarch64-linux-gnu", "aarch64-linux-gnu+sve256", "x86-64"])
 def test_a_depthwise_tile_of_stride_2_stays_in_registers(target, tmp_path):
     """On aarch64 clang would load all inputs of a tile before its multiply-adds; on SSE a product needs a register."""
