@@ -83,6 +83,48 @@ def test_the_seed_decides_which_faults():
     assert sum(places.quotas(300).values()) == 300
 
 
+@pytest.fixture
+def history(tmp_path):
+    """git in a project with one commit of the file, of five lines; returns its path."""
+    def git(*words):
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=tmp_path, check=True,
+                       capture_output=True)
+
+    path = tmp_path / FILE
+    path.parent.mkdir(parents=True)
+    path.write_text("one\ntwo\nthree\nfour\nfive\n")
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-qm", "first")
+    return path, git
+
+
+def test_lines_since_a_commit_are_those_that_are_new_or_differ(history):
+    path, git = history
+    root = path.parents[2]
+    assert places.changed_lines(root, "HEAD") == {}
+    path.write_text("zero\none\ntwo\nthird\nthird, too\nfive\n")
+    assert places.changed_lines(root, "HEAD") == {FILE: {1, 4, 5}}
+    git("commit", "-qam", "second")
+    path.write_text("zero\ntwo\nthird\nthird, too\nfive\n")
+    assert places.changed_lines(root, "HEAD") == {FILE: set()}
+    assert places.changed_lines(root, "HEAD^") == {FILE: {1, 3, 4}}
+
+
+def test_of_a_renamed_file_lines_since_a_commit_are_those_that_differ(history):
+    path, git = history
+    renamed = path.with_name("renamed.c")
+    git("mv", str(path), str(renamed))
+    renamed.write_text("one\ntwo\nthree\nfour\nsixth\n")
+    assert places.changed_lines(path.parents[2], "HEAD") == {"compiler/passes/renamed.c": {5}}
+
+
+def test_a_commit_that_git_does_not_know_is_a_usage_error():
+    done = subprocess.run(["tools/mutate", "--unprofiled", "--since=nosuch"], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "tools/mutate: --since=nosuch: git knows no such commit\n"
+
+
 def signatures(path):
     """name -> the text before its body, of the functions of a file of C."""
     found = re.findall(r"^((?:static )?\w[\w *]*?\b(\w+)\([^;{]*\)) \{", path.read_text(), re.MULTILINE)

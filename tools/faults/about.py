@@ -31,6 +31,7 @@ TABLE = {
     "compiler/kernels/elementwise/whole": ["graphs/test_byte_chains.py"],
     "compiler/kernels/reduce/": ["graphs/test_fused_reductions.py", "graphs/test_gradients.py"],
     "compiler/kernels/select/": ["kernels/test_detection_kernels.py", "kernels/test_movement_kernels.py"],
+    "compiler/template/": ["specialise", "tokens", "kernels/test_elementwise_kernels.py", "kernels/test_gemm_kernels.py"],
     "compiler/reroll/": ["reroll", "reroll_cells", "graphs/test_reroll_onnx.py", "graphs/test_reroll_misses.py"],
     "compiler/layout/": ["graphs/test_wide_blocks.py", "kernels/test_blocked_windows.py", "graphs/test_convolutions.py"],
     "compiler/expand/(attention|rotary|linear|gated)": ["graphs/test_attention.py", "graphs/test_contrib_onnx.py"],

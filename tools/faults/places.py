@@ -8,6 +8,7 @@ cost; checks of our own mistakes that never fail.
 import collections
 import hashlib
 import re
+import subprocess
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -15,9 +16,10 @@ from faults.tokens import DIAGNOSTICS, closing, tokens_of
 
 # Kinds of code, the files, and how many of a hundred faults they get.
 GROUPS = {
-    "passes": (30, ["compiler/passes/*.c", "compiler/program/*.c", "compiler/layout/*.c", "compiler/reroll/*.c",
+    "passes": (25, ["compiler/passes/*.c", "compiler/program/*.c", "compiler/layout/*.c", "compiler/reroll/*.c",
                     "compiler/expand/*.c"]),
     "kernels": (30, ["compiler/kernels/*/*.c"]),
+    "specialiser": (5, ["compiler/template/*.c"]),
     "templates": (25, ["templates/*.[ch]", "templates/parts/*.h", "templates/simd/math.h", "templates/simd/pow.h",
                        "templates/simd/trig.h", "templates/simd/plain.h", "templates/simd/avx2.h",
                        "templates/simd/avx512.h", "templates/simd/int8_plain.h", "templates/simd/int8_avx2.h"]),
@@ -180,6 +182,21 @@ def files_of(root, group):
     """Without what only tells people about a program."""
     names = {str(path.relative_to(root)) for pattern in GROUPS[group][1] for path in Path(root).glob(pattern)}
     return sorted(name for name in names if not re.match(r"dump|explain|draw_memory", Path(name).name))
+
+
+def changed_lines(root, commit):
+    """file -> numbers of the lines that are new, or differ, since the commit: in a file that was renamed those that differ,
+    in one that git does not have yet none."""
+    said = subprocess.run(["git", "diff", "--unified=0", "--find-renames", "--no-color", "--no-ext-diff",
+                           "--src-prefix=a/", "--dst-prefix=b/", "--end-of-options", commit, "--"],
+                          cwd=root, check=True, capture_output=True, text=True).stdout
+    lines = {}
+    for name, first, count in re.findall(r"^\+\+\+ b/(.*)|^@@ -\S+ \+(\d+)(?:,(\d+))? @@", said, re.MULTILINE):
+        if name:
+            of_file = lines.setdefault(name, set())
+        else:
+            of_file.update(range(int(first), int(first) + int(count or 1)))
+    return lines
 
 
 def drawn(root, seed, group, allowed):
