@@ -105,10 +105,10 @@ static float *convolve(const Problem *p, int size) {
   DirectWeights weights = weights_of(v);
   int64_t in = v->in_h * v->in_w, out = v->out_h * v->out_w;
   int64_t x_image = blocks(v->channels, v->in_block) * in * v->in_block + GAP;
-  int64_t y_image = blocks(v->kernels, v->lanes) * out * v->lanes + GAP;
+  int64_t y_image = blocks(v->kernels, v->out_block) * out * v->out_block + GAP;
   float *x = blocked(p->x, v->n, v->channels, in, v->in_block), *w = packed(v, &weights, p->w);
   float *bias = vectors(p->bias, v->kernels, v->lanes), *y = array(v->n * y_image);
-  float *residual = blocked(p->residual, v->n, v->kernels, out, v->lanes);
+  float *residual = blocked(p->residual, v->n, v->kernels, out, v->out_block);
   float *scale = vectors(p->scale, v->channels, v->in_block), *shift = vectors(p->shift, v->channels, v->in_block);
   int64_t slot = 2 * blocks(v->channels, v->in_block) * v->tile_chunk * v->wide * v->in_block + SLOT_GAP;
   float *scratch = array(SLOTS * slot);
@@ -170,9 +170,9 @@ static double expected(const Problem *p, int64_t n, int64_t k, int64_t row, int6
 /* Checks every element of the output, and the memory between its images. */
 static bool right(const Problem *p, const float *y) {
   const DirectVariant *v = p->v;
-  int64_t plane = v->out_h * v->out_w, image = blocks(v->kernels, v->lanes) * plane * v->lanes + GAP;
+  int64_t block = v->out_block, plane = v->out_h * v->out_w, image = blocks(v->kernels, block) * plane * block + GAP;
   for (int64_t i = 0; i < v->n * image; i++) {
-    int64_t at = i % image, pixel = at / v->lanes % plane, k = at / v->lanes / plane * v->lanes + at % v->lanes;
+    int64_t at = i % image, pixel = at / block % plane, k = at / block / plane * block + at % block;
     if (at >= image - GAP && y[i] != untouched) return false;
     if (at >= image - GAP || k >= v->kernels) continue;
     if (y[i] != (float)expected(p, i / image, k, pixel / v->out_w, pixel % v->out_w)) return false;
@@ -182,7 +182,7 @@ static bool right(const Problem *p, const float *y) {
 
 static bool same(const Problem *p, const float *a, const float *b) {
   const DirectVariant *v = p->v;
-  int64_t image = blocks(v->kernels, v->lanes) * v->out_h * v->out_w * v->lanes + GAP;
+  int64_t image = blocks(v->kernels, v->out_block) * v->out_h * v->out_w * v->out_block + GAP;
   return !memcmp(a, b, (size_t)(v->n * image) * sizeof *a);
 }
 

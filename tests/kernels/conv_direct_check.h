@@ -17,7 +17,7 @@ typedef void DirectKernel(const Team *team, const float *x, const float *w, cons
 typedef struct DirectVariant {
   const char *name;
   DirectKernel *kernel;
-  int lanes, in_block, oc_vectors, wide;
+  int lanes, in_block, out_block, oc_vectors, wide;
   bool bias, residual, prologue, transposed, depthwise;
   int64_t n, channels, kernels, groups; /* of the whole convolution */
   int64_t in_h, in_w, out_h, out_w, window_h, window_w, stride_h, stride_w, dilation_h, dilation_w, top, left;

@@ -44,6 +44,10 @@ NAMED = [
     dict(name="prologue_in_one_chunk", channels=(2, 0), kernels=(2, 0), size=(2, 9), window=(1, 1), prologue=1, n=3),
     dict(name="narrow_prologue", channels=(0, 3), kernels=(1, 1), size=(1, 30), window=(1, 1), prologue=1,
          tile_chunk=2),
+    dict(name="wide_blocks", channels=(5, 2), kernels=(5, 1), size=(4, 13), window=(3, 3), pad=(1, 1, 1, 1), n=2, columns=7,
+         in_vectors=2, out_vectors=2, residual=1),
+    dict(name="wide_blocks_behind_narrow_ones", channels=(0, 3), kernels=(4, 0), size=(5, 9), window=(2, 2), oc_vectors=3,
+         out_vectors=2),
 ]
 
 
@@ -55,7 +59,8 @@ def random_case(rng, index):
                 dilation=(rng.randint(1, 2), rng.randint(1, 2)), pad=tuple(rng.randint(0, 3) for _ in range(4)),
                 residual=rng.randint(0, 1), bias=rng.randint(0, 1), oc_vectors=rng.randint(1, 4),
                 columns=rng.randint(1, 7), unroll=rng.choice([1, 2, 4, 16]), in_pass=rng.choice([1, 2, 100]),
-                group_chunk=rng.choice([1, 2, 100]), tile_chunk=rng.choice([1, 3, 1000]), any_width=rng.randint(0, 1))
+                group_chunk=rng.choice([1, 2, 100]), tile_chunk=rng.choice([1, 3, 1000]), any_width=rng.randint(0, 1),
+                in_vectors=rng.randint(1, 2), out_vectors=rng.randint(1, 2))
 
 
 def out_extent(case, axis):
@@ -74,7 +79,7 @@ def variant_source(case, lanes):
     pad, stride, dilation = case.get("pad", (0, 0, 0, 0)), case.get("stride", (1, 1)), case.get("dilation", (1, 1))
     if case["window"] == (1, 1) and stride == (1, 1) and not any(pad):
         size, out = (1, size[0] * size[1]), (1, out[0] * out[1])
-    in_block = min(lanes, channels)
+    in_block = min(case.get("in_vectors", 1) * lanes, channels)
     vectors = -(-kernels // lanes)
     oc_vectors = min(vectors, case.get("oc_vectors", 2))
     columns = case.get("columns", 6)
@@ -82,7 +87,8 @@ def variant_source(case, lanes):
     knobs = dict(WINDOW_H=case["window"][0], WINDOW_W=case["window"][1], STRIDE_H=stride[0], STRIDE_W=stride[1],
                  DILATION_H=dilation[0], DILATION_W=dilation[1], IN_H=size[0], IN_W=size[1], OUT_H=out[0],
                  OUT_W=out[1], PAD_TOP=pad[0], PAD_LEFT=pad[1], IN_BLOCK=in_block, CHANNEL_TAIL=channels % in_block,
-                 OC_VECTORS=oc_vectors, OC_TAIL=vectors % oc_vectors, COLUMNS=columns, UNROLL=case.get("unroll", 2),
+                 OUT_VECTORS=case.get("out_vectors", 1), OC_VECTORS=oc_vectors, OC_TAIL=vectors % oc_vectors,
+                 COLUMNS=columns, UNROLL=case.get("unroll", 2),
                  GROUPED=int(groups > 1), BIAS=case.get("bias", 1), RESIDUAL=case.get("residual", 0),
                  PROLOGUE=case.get("prologue", 0), ANY_WIDTH=case.get("any_width", 0),
                  BY_LANES=(oc_vectors + columns) % 2)
@@ -94,7 +100,8 @@ def variant_source(case, lanes):
 #include "conv_direct_check.h"
 extern const DirectVariant variant_{name};
 const DirectVariant variant_{name} = {{.name = "{name}", .kernel = conv_direct, .lanes = LANES, .in_block = IN_BLOCK,
-  .oc_vectors = OC_VECTORS, .wide = WIDE, .bias = BIAS, .residual = RESIDUAL, .prologue = PROLOGUE,
+  .out_block = OUT_BLOCK, .oc_vectors = OC_VECTORS, .wide = WIDE, .bias = BIAS, .residual = RESIDUAL,
+  .prologue = PROLOGUE,
   .n = {case.get("n", 1)}, .channels = {channels}, .kernels = {kernels}, .groups = {groups}, .in_h = IN_H,
   .in_w = IN_W, .out_h = OUT_H, .out_w = OUT_W, .window_h = WINDOW_H, .window_w = WINDOW_W, .stride_h = STRIDE_H,
   .stride_w = STRIDE_W, .dilation_h = DILATION_H, .dilation_w = DILATION_W, .top = PAD_TOP, .left = PAD_LEFT,

@@ -41,6 +41,8 @@ NAMED = [
          n=2, columns=8, any_width=1),
     dict(name="any_width_less_than_a_tile", channels=(1, 0), kernels=(2, 0), size=(4, 3), window=(2, 3), stride=(1, 2),
          columns=14, any_width=1, oc_vectors=1),
+    dict(name="wide_blocks", channels=(5, 2), kernels=(5, 1), size=(4, 9), window=(4, 4), stride=(2, 2), crop=(1, 1, 1, 1),
+         columns=7, in_vectors=2, out_vectors=2),
 ]
 
 
@@ -52,7 +54,7 @@ def random_case(rng, index):
                 more=[rng.randint(0, each - 1) for each in stride], n=rng.randint(1, 2), bias=rng.randint(0, 1),
                 oc_vectors=rng.randint(1, 4), columns=rng.randint(1, 7), unroll=rng.choice([1, 2, 4, 16]),
                 group_chunk=rng.choice([1, 2, 100]), tile_chunk=rng.choice([1, 3, 1000]), turn=rng.choice([1, 2, 100]),
-                any_width=rng.randint(0, 1))
+                any_width=rng.randint(0, 1), in_vectors=rng.randint(1, 2), out_vectors=rng.randint(1, 2))
 
 
 def axis_knobs(case, axis):
@@ -75,11 +77,12 @@ def variant_source(case, lanes):
     axes = axis_knobs(case, 0) | axis_knobs(case, 1)
     if axes["OUT_H"] < 1 or axes["OUT_W"] < 1:
         return None
-    in_block = lanes if depthwise else min(lanes, channels)
+    in_block = lanes if depthwise else min(case.get("in_vectors", 1) * lanes, channels)
     vectors = -(-kernels // lanes)
     oc_vectors, columns = min(vectors, case.get("oc_vectors", 2)), case.get("columns", 6)
     knobs = dict(**axes, PAD_TOP=crop[0], PAD_LEFT=crop[1], IN_BLOCK=in_block,
-                 CHANNEL_TAIL=0 if depthwise else channels % in_block, OC_VECTORS=oc_vectors, OC_TAIL=vectors % oc_vectors,
+                 CHANNEL_TAIL=0 if depthwise else channels % in_block, OUT_VECTORS=case.get("out_vectors", 1),
+                 OC_VECTORS=oc_vectors, OC_TAIL=vectors % oc_vectors,
                  COLUMNS=columns, UNROLL=case.get("unroll", 2), GROUPED=int(groups > 1), DEPTHWISE=int(depthwise),
                  BIAS=case.get("bias", 1), ANY_WIDTH=case.get("any_width", 0),
                  BY_LANES=0 if depthwise else (oc_vectors + columns) % 2)
@@ -98,8 +101,8 @@ static void run(const Team *team, const float *x, const float *w, const float *b
 }}
 extern const DirectVariant variant_{name};
 const DirectVariant variant_{name} = {{.name = "{name}", .kernel = run, .transposed = true, .depthwise = DEPTHWISE,
-  .lanes = LANES, .in_block = IN_BLOCK, .oc_vectors = OC_VECTORS, .wide = WIDE, .bias = BIAS, .n = {case.get("n", 1)},
-  .channels = {channels}, .kernels = {kernels}, .groups = {groups}, .in_h = IN_H, .in_w = IN_W, .out_h = OUT_H,
+  .lanes = LANES, .in_block = IN_BLOCK, .out_block = OUT_BLOCK, .oc_vectors = OC_VECTORS, .wide = WIDE, .bias = BIAS,
+  .n = {case.get("n", 1)}, .channels = {channels}, .kernels = {kernels}, .groups = {groups}, .in_h = IN_H, .in_w = IN_W, .out_h = OUT_H,
   .out_w = OUT_W, .window_h = WINDOW_H, .window_w = WINDOW_W, .stride_h = UP_H, .stride_w = UP_W,
   .dilation_h = {dilation[0]}, .dilation_w = {dilation[1]}, .top = PAD_TOP, .left = PAD_LEFT,
   .group_chunk = {case.get("group_chunk", 2)}, .tile_chunk = {case.get("tile_chunk", 100)}}};
