@@ -55,6 +55,15 @@ def test_both_directions_of_an_int8_layer_run_side_by_side(rnncc, tmp_path):
 
 
 @pytest.mark.parametrize("target", TARGETS)
+def test_cells_of_a_batch_advance_first_where_registers_are_few(rnncc, tmp_path, target):
+    """Of an LSTM: other layers have none, and one sample has no next one to compute meanwhile."""
+    few = str(int(target != "x86-64-v4"))
+    for op, batch, due in (("LSTM", 6, few), ("LSTM", 1, "0"), ("GRU", 6, "0")):
+        (steps, *others) = knobs_of(emitted(rnncc, tmp_path, both_ways(op, 5, batch, 20, 48), f"--target={target}"), "recurrent_steps")
+        assert {knobs["CELLS_FIRST"] for knobs in (steps, *others)} == {due}, (op, batch)
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_a_block_of_a_trained_layer_s_weights_stays_in_a_cache(rnncc, tmp_path, target):
     """In L1, or where registers are few, and vectors narrow, in an eighth of the target's usual L2."""
     model, T, B, I, H = Model(), 5, 4, 24, 1500

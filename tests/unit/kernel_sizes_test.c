@@ -52,6 +52,20 @@ static void the_rows_of_a_tile_fill_the_registers(void **state) {
     }
 }
 
+/* Of rows in pairs: each pair's sums and its input, and two of weights. */
+static void the_pairs_of_rows_of_a_tile_fill_the_registers(void **state) {
+  (void)state;
+  const Target *target;
+  for (int i = 0; (target = target_at(i)); i++)
+    for (int vectors = 1; vectors <= WIDEST; vectors++) {
+      int rows = register_rows_in_tiles(target, vectors), pairs = rows / 2, each = 2 * vectors + 1;
+      assert_int_equal(rows, 2 * pairs);
+      assert_in_range(pairs, 1, MAX_ROWS / 2);
+      if (pairs > 1) assert_true(pairs * each + 2 <= target->vector_registers);
+      if (pairs < MAX_ROWS / 2) assert_true((pairs + 1) * each + 2 > target->vector_registers);
+    }
+}
+
 /* A single row has several sums of each element, so that additions do not wait for each other. */
 static void the_partial_sums_of_a_row_fill_half_the_registers(void **state) {
   (void)state;
@@ -114,6 +128,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_panel_is_the_widest_of_those_with_the_least_padding),
       cmocka_unit_test(the_rows_of_a_tile_fill_the_registers),
+      cmocka_unit_test(the_pairs_of_rows_of_a_tile_fill_the_registers),
       cmocka_unit_test(blocks_of_rows_are_balanced),
       cmocka_unit_test(the_partial_sums_of_a_row_fill_half_the_registers),
       cmocka_unit_test(two_rows_of_bytes_are_multiplied_where_the_vocabulary_can),
