@@ -138,6 +138,32 @@ static void all_models_have_the_same_threads(void **state) {
   assert_false(pthread_equal(workers[0][1], workers[0][2]));
 }
 
+static pthread_key_t end_of_thread;
+static _Atomic int ended;
+
+static void count_end(void *count) { ++*(_Atomic int *)count; }
+
+static void await_end(const Team *team) {
+  if (team->rank) pthread_setspecific(end_of_thread, &ended);
+}
+
+static void threads_end_with_the_last_who_has_them(void **state) {
+  (void)state;
+  FakeCall call;
+  assert_int_equal(pthread_key_create(&end_of_thread, count_end), 0);
+  rnncc_pool *pool = pool_with(here(), (rnncc_options){.threads = 3});
+  rnncc_model *model = model_with(here(), (rnncc_options){.pool = pool, .waits = 1});
+  clock_stands = true;
+  fake_hook = await_end;
+  assert_int_equal(run_once(here(), model, 1, &call), 0);
+  fake_hook = NULL;
+  clock_stands = false;
+  here()->pool_destroy(pool);
+  assert_int_equal(ended, 0);
+  here()->model_destroy(model);
+  assert_int_equal(ended, 2);
+}
+
 /* ---- turns ---- */
 
 static pthread_barrier_t inside; /* twice: the first run has begun; it may end */
@@ -423,6 +449,7 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(modules_share_a_pool_from_many_threads),
       cmocka_unit_test(all_models_have_the_same_threads),
+      cmocka_unit_test(threads_end_with_the_last_who_has_them),
       cmocka_unit_test(the_highest_priority_goes_first),
       cmocka_unit_test(of_equal_priorities_the_first_that_came_goes_first),
       cmocka_unit_test(a_run_waits_if_it_was_asked_to),
