@@ -46,7 +46,7 @@ NAMED = [
          tile_chunk=2),
     dict(name="wide_blocks", channels=(5, 2), kernels=(5, 1), size=(4, 13), window=(3, 3), pad=(1, 1, 1, 1), n=2, columns=7,
          in_vectors=2, out_vectors=2, residual=1),
-    dict(name="wide_blocks_behind_narrow_ones", channels=(0, 3), kernels=(4, 0), size=(5, 9), window=(2, 2), oc_vectors=3,
+    dict(name="wide_blocks_behind_narrow_ones", channels=(0, 3), kernels=(4, 0), size=(5, 9), window=(2, 2), oc_vectors=1,
          out_vectors=2),
 ]
 

@@ -42,7 +42,7 @@ NAMED = [
     dict(name="any_width_less_than_a_tile", channels=(1, 0), kernels=(2, 0), size=(4, 3), window=(2, 3), stride=(1, 2),
          columns=14, any_width=1, oc_vectors=1),
     dict(name="wide_blocks", channels=(5, 2), kernels=(5, 1), size=(4, 9), window=(4, 4), stride=(2, 2), crop=(1, 1, 1, 1),
-         columns=7, in_vectors=2, out_vectors=2),
+         oc_vectors=1, in_vectors=2, out_vectors=2),
 ]
 
 
