@@ -72,7 +72,8 @@ def test_axes_that_were_merged_may_be_known_at_run_time(compile, tmp_path, equat
     assert_same(run_module(compile(model.write(tmp_path)), feeds, threads=(1, 2)), expected)
 
 
-@pytest.mark.parametrize("equation", ["bti,uvi->btuv", "ti,uvi->tuv", "bi,uvi->buv", "biu,bijv->bujv", "vi,ij->vj"])
+@pytest.mark.every_case
+@pytest.mark.parametrize("equation", ["bti,uvi->btuv", "ti,uvi->tuv", "bi,uvi->buv", "biu,bijv->bujv", "vi,ij->vj", "uvi,ti->uvt"])
 def test_an_operand_may_have_no_elements(compile, tmp_path, equation):
     """v is 0 long; b and t are known at run time."""
     model, feeds = Model(), {}

@@ -60,7 +60,7 @@ TABLE = {
     "compiler/passes/.*(pad|pool|affine|strides)": ["graphs/test_fused_pools.py", "graphs/test_convolutions.py"],
     "compiler/passes/(legalize|number)": ["kernels/test_half_networks.py", "graphs/test_random.py"],
     "compiler/program/verify": ["verify_program"],
-    "compiler/program/(fit|plan|live|over)": ["plan_memory", "networks/test_memory_plan.py"],
+    "compiler/program/(fit|gradient|plan|live|over)": ["plan_memory", "networks/test_memory_plan.py"],
     "compiler/program/(build|gradient|lower|over)|compiler/kernels/control/|templates/turn_gradients": [
         "graphs/test_control_gradients.py", "graphs/test_gradients_over_turns.py"],
     "compiler/program/(overlap|place|plan)|compiler/layout/": ["graphs/test_parts_in_place.py"],
@@ -96,6 +96,7 @@ TABLE = {
         "kernels/test_movement_kernels.py", "kernels/test_type_movement.py"],
     "compiler/kernels/normalise/|templates/(normalise|lrn|lp_norm)": ["graphs/test_normalisations.py"],
     "templates/ctc": ["graphs/test_ctc.py"],
+    "templates/cross": ["graphs/test_cross_entropy.py"],
     "templates/(pool_plain|global_pool)": ["kernels/test_blocked_windows.py", "kernels/test_any_plane.py"],
     "compiler/(kernels/pool/(pool|family_mean)|ir/integer_mean)|templates/(pool_int8|(global_)?mean_|windows)": [
         "graphs/test_means_of_bytes.py"],
@@ -105,7 +106,7 @@ TABLE = {
         "graphs/test_conv_gradients.py"],
     "compiler/kernels/recurrent/.*(grad|train)|templates/(parts/|recurrent|peephole|weight).*(gradient|train)": [
         "graphs/test_recurrent_gradients.py"],
-    "compiler/kernels/recurrent/int8|templates/recurrent_int8": ["graphs/test_recurrent_int8.py"],
+    "compiler/kernels/recurrent/int8|templates/(recurrent|panel)_int8": ["graphs/test_recurrent_int8.py"],
     "templates/(parts/recurrent|recurrent_steps)": ["kernels/test_recurrent_kernels.py"],
     "compiler/kernels/recurrent/|templates/.*recurrent": ["graphs/test_recurrent_onnx.py", "graphs/test_recurrent_variants.py",
                                                           "graphs/test_stack_onnx.py", "graphs/test_joined_layers.py"],
