@@ -128,7 +128,7 @@ SIMD_FUNCTION vec in_band(const Attend *a, const Queries *q, vec score, int64_t 
   return vselect(seen, score, vset(-__builtin_inff()));
 }
 
-/* Scores of `rows` keys, from the block's key `at` on. */
+/* Scores of `rows` keys, from the block's key `at` on. The maximum may forget a NaN, the sum of weights will not. */
 SIMD_FUNCTION void score_tile(const Attend *a, const Queries *q, const Keys *keys, vec *top, int64_t at, int rows) {
   PanelRow sums[PANEL_ROWS];
   panel_load_sums(sums, NULL, rows, VECTORS);
@@ -142,7 +142,7 @@ SIMD_FUNCTION void score_tile(const Attend *a, const Queries *q, const Keys *key
     for (int v = 0; v < VECTORS; v++) {
       vec score = MASK ? vadd(sums[m][v], mask_of(a, q, key + m, v)) : sums[m][v];
       if (BAND && edge) score = in_band(a, q, score, key + m, v);
-      top[v] = vmax(top[v], score);
+      top[v] = vmax_bound(score, top[v]);
       vstore(a->weights + (at + m) * WIDTH + v * LANES, score);
     }
   }
@@ -161,12 +161,15 @@ static void score_rows(const Attend *a, const Queries *q, const Keys *keys, vec 
 
 /* ---- weights ---- */
 
+/* e^(score - shift), where no score is above the shift. */
+SIMD_FUNCTION vec weight_of(vec score, vec shift) { return vexp2_shifted(vmul(vsub(score, shift), vlog2e())); }
+
 /* Scores of keys begin .. end of a block become weights. change: what results so far are multiplied by. */
 static void weigh(const Attend *a, Queries *q, const vec *top, int64_t begin, int64_t end, vec *change) {
   vec shift[VECTORS], sum[VECTORS];
   for (int v = 0; v < VECTORS; v++) {
     shift[v] = vselect(veq(top[v], vset(-__builtin_inff())), vzero(), top[v]);
-    change[v] = vexp(vsub(q->top[v], shift[v]));
+    change[v] = weight_of(q->top[v], shift[v]);
     q->top[v] = top[v];
     sum[v] = vmul(q->sum[v], change[v]);
   }
@@ -174,7 +177,7 @@ static void weigh(const Attend *a, Queries *q, const vec *top, int64_t begin, in
 #pragma clang loop unroll(full)
     for (int v = 0; v < VECTORS; v++) {
       float *at = a->weights + i * WIDTH + v * LANES;
-      vec weight = vexp(vsub(vload(at), shift[v]));
+      vec weight = weight_of(vload(at), shift[v]);
       sum[v] = vadd(sum[v], weight);
       vstore(at, weight);
     }

@@ -5,7 +5,8 @@
  * zero or denormal. Error bounds over all floats, in units in the last place of the true result, as
  * tests/kernels/math_ulp.c checks them:
  *
- *   vexp 2    vexpm1 2    vtanh 4    vsigmoid 4    vlog 4    vsoftplus 4    verf 2    vmish 5    vpow 1
+ *   vexp 2    vexp2_shifted 3    vexpm1 2    vtanh 4    vsigmoid 4    vlog 4    vsoftplus 4    verf 2    vmish 5
+ *   vpow 1
  *   vsin vcos vtan vasin vacos vatan vsinh vcosh vasinh vacosh vatanh 1
  *
  * vpow is in pow.h, the functions of the last line are in trig.h.
@@ -35,8 +36,10 @@ SIMD_FUNCTION vec vexp_reduced(vec r) {
   return vfma(low, r2, vfma(middle, r2, high));
 }
 
+SIMD_FUNCTION vec vlog2e(void) { return vset(0x1.715476p0f); } /* 1 / log 2 */
+
 /* n + vround_shift() with n = round(x / log 2). */
-SIMD_FUNCTION vec vexp_power(vec x) { return vfma(vround_shift(), x, vset(0x1.715476p0f)); }
+SIMD_FUNCTION vec vexp_power(vec x) { return vfma(vround_shift(), x, vlog2e()); }
 
 /* x - n * log 2, of t = n + vround_shift(). The high part of log 2 has 15 bits, so n * high is exact. */
 SIMD_FUNCTION vec vexp_rest(vec x, vec t) {
@@ -50,6 +53,22 @@ SIMD_FUNCTION vec vexp(vec x) {
   vec y = vscale2(vexp_reduced(vexp_rest(x, t)), t);
   y = vselect(vle(x, vset(0x1.62e42ep6f)), y, vmul(x, vset(0x1p127f))); /* above log(FLT_MAX): infinity, or NaN */
   return vselect(vlt(x, vset(-0x1.5d589ep6f)), vzero(), y);             /* below log(FLT_MIN) */
+}
+
+/* 2^f for |f| <= 1/2, within 1.3 FLT_EPSILON of itself. */
+SIMD_FUNCTION vec vexp2_reduced(vec f) {
+  vec p = vfma(vset(0x1.3ce8acp-7f), f, vset(0x1.5bda3cp-10f));
+  p = vfma(vset(0x1.c6b6d8p-5f), f, p);
+  p = vfma(vset(0x1.ebf9c2p-3f), f, p);
+  p = vfma(vset(0x1.62e42ap-1f), f, p);
+  return vfma(vset(1.0f), f, p);
+}
+
+/* 2^y for y <= 1: what softmax takes of scores less their maximum, over log 2. From -127 down it is 0. The power is a
+ * factor of its own: added to the exponent of a NaN, it could make a number. */
+SIMD_FUNCTION vec vexp2_shifted(vec y) {
+  vec bounded = vmax_bound(y, vset(-127.0f)), t = vadd(bounded, vround_shift());
+  return vmul(vexp2_reduced(vsub(bounded, vunshift(t))), vscale2(vset(1.0f), t));
 }
 
 /* 1 / (1 + e^-x). Far below zero its relative error is that of e^-x; there the power is at most 2^128, infinity. */
@@ -153,7 +172,7 @@ SIMD_FUNCTION vec vclip(vec v, vec low, vec high) {
 }
 
 /* max(x, 0) - |x| * P(X > |x|) for a normal X: an error of FLT_EPSILON * |x|, far below zero, too. The probability is
- * 2^q(|x|), where q fits its logarithm as precisely as matters; 2^f as in vtanh. From 5.6 on it is below 2^-26. */
+ * 2^q(|x|), where q fits its logarithm as precisely as matters. From 5.6 on it is below 2^-26. */
 SIMD_FUNCTION vec vgelu(vec x) {
   vec a = vmin_bound(vabs(x), vset(5.6f));
   vec q = vfma(vset(0x1.4a52f2p-15f), a, vset(-0x1.7c7edcp-19f));
@@ -164,11 +183,7 @@ SIMD_FUNCTION vec vgelu(vec x) {
   q = vfma(vset(-0x1.d63aacp-2f), a, q);
   q = vfma(vset(-0x1.26aed4p0f), a, q);
   q = vfma(vset(-1.0f), a, q);
-  vec t = vadd(q, vround_shift()), f = vsub(q, vunshift(t)), f2 = vmul(f, f);
-  vec low = vfma(vset(0x1.ebfbdep-3f), f, vset(0x1.c6af6ep-5f));
-  vec high = vfma(vset(0x1.3b2bap-7f), f, vset(0x1.5f07dcp-10f));
-  low = vfma(low, f2, vfma(high, f2, vset(0x1.4308f2p-13f)));
-  vec power = vfma(vfma(vset(1.0f), f, vset(0x1.62e43p-1f)), f2, low);
+  vec t = vadd(q, vround_shift()), power = vexp2_reduced(vsub(q, vunshift(t)));
   vec beyond = vselect(vlt(a, vset(5.6f)), vscale2(power, t), vzero());
   return vfnma(vmax_bound(x, vzero()), a, beyond);
 }
