@@ -35,35 +35,22 @@ static Value *with_past(const Formula *f, Value *past, Value *x) {
 
 /* ---- the bias ---- */
 
-/* The extent of an axis, as a constant or from the value's shape. */
-static Value *extent(const Formula *f, Value *x, int64_t axis) {
-  if (dim_is_const(x->shape[axis])) return integers(f, 1, (const int64_t[]){dim_value(x->shape[axis])});
-  const Attribute part[] = {attribute_int(ATTR_start, axis), attribute_int(ATTR_end, axis + 1)};
-  return build_op(f, OP_Shape, 1, &x, 1, 2, part)->outputs[0];
-}
-
-/* 0, 1, ... as long as the axis. */
-static Value *places(const Formula *f, Value *x, int64_t axis) {
-  Value *none = integers(f, 1, (const int64_t[]){0}), *one = integers(f, 1, (const int64_t[]){1});
-  return apply3(f, OP_Range, none, extent(f, x, axis), one);
-}
-
 static Value *both(const Formula *f, Value *a, Value *b) { return a ? apply2(f, OP_And, a, b) : b; }
 
 /* Keys before a row's query, which are places of keys minus that of the query: [S, 1] or, by lengths, [B, 1, S, 1]. */
 static Value *query_places(const Formula *f, const Node *node, Value *q) {
-  Value *places_of_queries = with_axis(f, places(f, q, 2), 1), *lengths = node_input(node, 6);
-  if (node_input(node, 4)) return plus(f, places_of_queries, extent(f, node->inputs[4], 2));
+  Value *places_of_queries = with_axis(f, places_along(f, q, 2), 1), *lengths = node_input(node, 6);
+  if (node_input(node, 4)) return plus(f, places_of_queries, build_extent(f, node->inputs[4], 2));
   if (!lengths) return places_of_queries;
   const Dim *shape[] = {lengths->shape[0], constant(f, 1), constant(f, 1), constant(f, 1)};
-  return plus(f, places_of_queries, minus(f, build_reshape(f, lengths, 4, shape), extent(f, q, 2)));
+  return plus(f, places_of_queries, minus(f, build_reshape(f, lengths, 4, shape), build_extent(f, q, 2)));
 }
 
 /* Where a query may see a key, by their places; NULL: everywhere. */
 static Value *allowed_places(const Formula *f, const Node *node, Value *q, Value *k) {
   int64_t left = node_int(node, ATTR_left_window_size), right = node_int(node, ATTR_right_window_size);
   bool causal = node_int(node, ATTR_is_causal) != 0;
-  Value *allowed = NULL, *keys = places(f, k, 2), *lengths = node_input(node, 6);
+  Value *allowed = NULL, *keys = places_along(f, k, 2), *lengths = node_input(node, 6);
   if (causal || left >= 0 || right >= 0) {
     Value *queries = query_places(f, node, q);
     if (causal) allowed = apply2(f, OP_LessOrEqual, keys, queries);

@@ -2,20 +2,12 @@
 /* A cache of keys or values, into which a block is written: TensorScatter. */
 #include "expand/expansion.h"
 
-/* 0, 1, ... of the block's places along the axis. */
-static Value *block_places(const Formula *f, const Value *block, int axis) {
-  int64_t n = dim_value(block->shape[axis]), *places = ARENA_ARRAY(f->graph->arena, int64_t, n);
-  for (int64_t i = 0; i < n; i++) places[i] = i;
-  return integers(f, (int)n, places);
-}
-
 void expand_tensor_scatter(const Formula *f, const Node *node, Value **results) {
   Value *past = node->inputs[0], *block = node->inputs[1], *first = node_input(node, 2);
   int axis = normal_axis(node_int(node, ATTR_axis), past->rank);
-  Value *places = block_places(f, block, axis);
+  Value *places = places_along(f, block, axis);
   if (first) places = plus(f, with_axis(f, first, 1), places);
-  if (node_word(node, ATTR_mode) == CACHE_circular)
-    places = apply2(f, OP_Mod, places, number(f, places, (double)dim_value(past->shape[axis])));
+  if (node_word(node, ATTR_mode) == CACHE_circular) places = apply2(f, OP_Mod, places, build_extent(f, past, axis));
   if (!first) places = with_axis(f, places, 0);
   for (int k = 1; k < axis; k++) places = with_axis(f, places, 1);
   for (int k = axis + 1; k < past->rank; k++) places = with_axis(f, places, k);

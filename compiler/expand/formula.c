@@ -33,6 +33,11 @@ Value *integers(const Formula *f, int n, const int64_t *data) {
   return graph_constant(f->graph, f->name, RNNCC_I64, 1, &count, copy);
 }
 
+Value *places_along(const Formula *f, Value *x, int64_t axis) {
+  Value *none = integers(f, 1, (const int64_t[]){0}), *one = integers(f, 1, (const int64_t[]){1});
+  return apply3(f, OP_Range, none, build_extent(f, x, axis), one);
+}
+
 Value *floats(const Formula *f, int rank, const int64_t *shape, const float *data) {
   int64_t count = 1;
   for (int axis = 0; axis < rank; axis++) count *= shape[axis];
@@ -63,9 +68,8 @@ static bool has_extent(const Value *x, int axis, const Dim *extent) {
 static Value *reshaped_empty(const Formula *f, Value *x, int rank, const Dim *const *shape, const int64_t *target) {
   Value *extents[MAX_RANK];
   for (int axis = 0; axis < rank; axis++) {
-    const Attribute part[] = {attribute_int(ATTR_start, axis), attribute_int(ATTR_end, axis + 1)};
     bool own = has_extent(x, axis, shape[axis]);
-    extents[axis] = own ? build_op(f, OP_Shape, 1, &x, 1, 2, part)->outputs[0] : integers(f, 1, &target[axis]);
+    extents[axis] = own ? build_extent(f, x, axis) : integers(f, 1, &target[axis]);
   }
   return reshaped_to(f, x, build_concat(f, rank, extents, 0));
 }

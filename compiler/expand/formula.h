@@ -26,6 +26,9 @@ Value *number(const Formula *f, const Value *like, double value);
 Value *integers(const Formula *f, int n, const int64_t *data);
 Value *floats(const Formula *f, int rank, const int64_t *shape, const float *data);
 
+/* 0, 1, ... as long as the axis. */
+Value *places_along(const Formula *f, Value *x, int64_t axis);
+
 /* `op` is ReduceSum, ReduceMean, ...; the axes stay, of extent 1. */
 Value *reduced(const Formula *f, OpKind op, Value *x, int n, const int64_t *axes);
 /* The sum along the axes, which are removed. */

@@ -177,10 +177,7 @@ static Value *positions(const Formula *f, const Node *node) {
   if (node_input(node, 8)) return gathered(f, table, node->inputs[8], 0);
   const Range first = {0, 0, dim_is_const(ids->shape[1]) ? dim_value(ids->shape[1]) : 0};
   if (dim_is_const(ids->shape[1])) return build_slice(f, table, 1, &first);
-  const Attribute part[] = {attribute_int(ATTR_start, 1), attribute_int(ATTR_end, 2)};
-  Value *length = build_op(f, OP_Shape, 1, &ids, 1, 2, part)->outputs[0];
-  Value *none = integers(f, 1, (const int64_t[]){0}), *one = integers(f, 1, (const int64_t[]){1});
-  return gathered(f, table, apply3(f, OP_Range, none, length, one), 0);
+  return gathered(f, table, places_along(f, ids, 1), 0);
 }
 
 /* How many words of each sample the mask leaves; 0 without a mask. */

@@ -59,9 +59,8 @@ static Step step_of(const LinearAttention *l, Value *state, Value *const *read) 
 /* The given one, or zeros. */
 static Value *first_state(const Formula *f, const Node *node, const LinearAttention *l) {
   const int64_t shape[] = {l->kv_heads, l->head, l->v_head};
-  const Attribute part[] = {attribute_int(ATTR_start, 0), attribute_int(ATTR_end, 1)};
   if (node_input(node, 3)) return node->inputs[3];
-  Value *batch = build_op(f, OP_Shape, 1, &node->inputs[0], 1, 2, part)->outputs[0];
+  Value *batch = build_extent(f, node->inputs[0], 0);
   Value *wanted = build_concat(f, 2, (Value *const[]){batch, integers(f, 3, shape)}, 0);
   return apply2(f, OP_Expand, floats(f, 0, NULL, (const float[]){0}), wanted);
 }

@@ -113,6 +113,11 @@ Value *build_repeated(const Builder *builder, const Value *from, int64_t times) 
   return graph_constant(builder->graph, from->name, RNNCC_F32, 1, &all, numbers);
 }
 
+Value *build_extent(const Builder *builder, Value *value, int64_t axis) {
+  const Attribute part[] = {attribute_int(ATTR_start, axis), attribute_int(ATTR_end, axis + 1)};
+  return build_op(builder, OP_Shape, 1, &value, 1, 2, part)->outputs[0];
+}
+
 Value *build_transpose(const Builder *builder, Value *value, const int64_t *perm) {
   const Attribute attribute = attribute_ints(builder->graph->arena, ATTR_perm, value->rank, perm);
   return build_op(builder, OP_Transpose, 1, &value, 1, 1, &attribute)->outputs[0];

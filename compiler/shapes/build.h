@@ -39,6 +39,8 @@ Value *build_concat(const Builder *builder, int n, Value *const *values, int64_t
 /* A constant of f32, each number of `from`, which is one, so many times. */
 Value *build_repeated(const Builder *builder, const Value *from, int64_t times);
 Value *build_transpose(const Builder *builder, Value *value, const int64_t *perm);
+/* The extent of the axis, i64[1]. */
+Value *build_extent(const Builder *builder, Value *value, int64_t axis);
 /* `value` itself if it has the shape already. At most one extent may be symbolic. */
 Value *build_reshape(const Builder *builder, Value *value, int rank, const Dim *const *shape);
 

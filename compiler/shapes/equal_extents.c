@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Extents that operators want to be equal, where one of them is known in the run alone: NonZero's count, or
- * floor((T + 1) / 2), which is 4 in some runs. ONNX Runtime runs such a graph and fails if they differ; so does the
- * module, by the node ExpectExtent. An input's own axis is not meant: its dim can be bounded, as the error says.
+ * floor((T + 1) / 2), which is 4 in some runs; or a mask's own dim, of which the file does not say that it is S + P.
+ * ONNX Runtime runs such a graph and fails if they differ; so does the module, by the node ExpectExtent. Extents of one
+ * dim are not meant where bounds make them equal, nor are two inputs' own dims: the error says so.
  */
 #include "shapes/equal_extents.h"
 
@@ -75,15 +76,23 @@ static void expect(Graph *graph, Node *node, Place place, Value *like, int like_
   node->inputs[place.input] = build_op(&builder, OP_ExpectExtent, like ? 2 : 1, inputs, 1, 2, attributes)->outputs[0];
 }
 
+/* How much the compiler knows of an extent: the other one is expected to be that. */
+static int known(const Dim *extent) {
+  if (dim_is_const(extent)) return 3;
+  return dim_is_given(extent) ? 1 + is_computed(extent) : 0;
+}
+
 static void expect_equal(Graph *graph, Node *node, Place a, Place b) {
   const Dim *of_a = extent_at(node, a), *of_b = extent_at(node, b);
+  if (!is_computed(of_a) && !is_computed(of_b)) return;
   if (!may_meet(graph, of_a, of_b)) return;
-  if (dim_is_const(of_b) && is_computed(of_a))
-    expect(graph, node, a, NULL, 0, dim_value(of_b));
-  else if (dim_is_const(of_a) && is_computed(of_b))
-    expect(graph, node, b, NULL, 0, dim_value(of_a));
-  else if (!dim_is_given(of_a) && !dim_is_given(of_b))
-    expect(graph, node, b, node->inputs[a.input], a.axis, 0);
+  bool turned = known(of_b) > known(of_a);
+  Place sure = turned ? b : a, checked = turned ? a : b;
+  const Dim *extent = extent_at(node, sure);
+  if (dim_is_const(extent))
+    expect(graph, node, checked, NULL, 0, dim_value(extent));
+  else
+    expect(graph, node, checked, node->inputs[sure.input], sure.axis, 0);
 }
 
 static int rank_of(const Node *node, int input) { return node->inputs[input]->rank; }
@@ -102,14 +111,14 @@ static void expect_layer(Graph *graph, Node *node) {
   if (rank_of(node, 0) == 3 && rank_of(node, 1) == 3) expect_equal(graph, node, (Place){0, 2}, (Place){1, 2});
 }
 
-/* Counts of the data: of an extent and 1, or a constant, broadcasting decides. All must be equal to the first one. */
+/* Extents of the run: of one and a constant broadcasting decides. All must be equal to the first one. */
 static void expect_broadcast(Graph *graph, Node *node) {
   Place first[MAX_RANK];
   bool has_first[MAX_RANK] = {false};
   for (int i = 0; i < node->n_inputs; i++)
     for (int from_end = 1; node->inputs[i] && from_end <= rank_of(node, i); from_end++) {
       Place own = {i, rank_of(node, i) - from_end};
-      if (dim_is_given(extent_at(node, own))) continue;
+      if (dim_is_const(extent_at(node, own))) continue;
       if (has_first[from_end - 1])
         expect_equal(graph, node, first[from_end - 1], own);
       else
@@ -118,9 +127,31 @@ static void expect_broadcast(Graph *graph, Node *node) {
     }
 }
 
+/* A value [P + T], of the steps of the past's keys [B, heads, P, D] and the new ones. */
+static Value *all_keys(Graph *graph, const Node *node, Value *past, Value *key, int axis) {
+  const Builder builder = {graph, node->name, node->where};
+  Value *both[] = {build_extent(&builder, past, 2), build_extent(&builder, key, axis)};
+  Value *sum = build_op(&builder, OP_Add, 2, both, 1, 0, NULL)->outputs[0];
+  return build_op(&builder, OP_ConstantOfShape, 1, &sum, 1, 0, NULL)->outputs[0];
+}
+
+/* The mask's last axis is that of the keys, of which the past is a part. */
+static void expect_attention(Graph *graph, Node *node) {
+  Value *mask = node_input(node, 3), *key = node->inputs[1], *past = node_input(node, 4);
+  if (!mask || mask->rank < 1 || key->rank < 3 || (past && past->rank != 4)) return;
+  Place of_mask = {3, mask->rank - 1}, of_key = {1, key->rank - 2};
+  if (!past) {
+    expect_equal(graph, node, of_mask, of_key);
+    return;
+  }
+  const Dim *keys = dim_add(graph->dims, past->shape[2], extent_at(node, of_key)), *last = extent_at(node, of_mask);
+  if (dim_is_const(keys) || dim_is_const(last) || !may_meet(graph, last, keys)) return;
+  expect(graph, node, of_mask, all_keys(graph, node, past, key, of_key.axis), 0, 0);
+}
+
 static void (*const expect_of[N_OPS])(Graph *, Node *) = {
-    [OP_GRU] = expect_layer,      [OP_Gemm] = expect_gemm, [OP_LSTM] = expect_layer,
-    [OP_MatMul] = expect_product, [OP_RNN] = expect_layer,
+    [OP_Attention] = expect_attention, [OP_GRU] = expect_layer,      [OP_Gemm] = expect_gemm,
+    [OP_LSTM] = expect_layer,          [OP_MatMul] = expect_product, [OP_RNN] = expect_layer,
 };
 
 void expect_extents(Graph *graph, Node *node) {

@@ -112,6 +112,21 @@ bool shape_scatter_nd(Graph *graph, Node *node) {
 }
 
 /* A block of at most the cache's places along the axis; elsewhere the shapes agree. */
+/* Where bounds leave it open, places beyond the cache's end fail in a run; around a ring's end none are beyond. */
+static bool check_block_fits(Graph *graph, const Node *node, int axis) {
+  const Value *past = node->inputs[0], *block = node->inputs[1];
+  const Dim *longest = block->shape[axis], *room = past->shape[axis];
+  if (dim_at_most(graph->dims, longest, room)) return true;
+  if (dim_lower(dim_sub(graph->dims, longest, room)) > 0)
+    return shape_error(node, "the block, %s, is longer than the cache, %s, on axis %d", shape_text(graph, block),
+                       shape_text(graph, past), axis);
+  return node_word(node, ATTR_mode) == CACHE_linear ||
+         shape_unsupported(node,
+                           "the block, %s, may be longer than the circular cache, %s, on axis %d; expected bounds "
+                           "(--dim) of %s that keep it from that",
+                           shape_text(graph, block), shape_text(graph, past), axis, dim_text(graph, longest));
+}
+
 bool shape_tensor_scatter(Graph *graph, Node *node) {
   const Value *past = node->inputs[0], *block = node->inputs[1];
   const Dim *wanted[MAX_RANK];
@@ -122,13 +137,7 @@ bool shape_tensor_scatter(Graph *graph, Node *node) {
   for (int k = 0; k < past->rank; k++) wanted[k] = k == axis ? block->shape[k] : past->shape[k];
   if (!check_shape(graph, node, 1, past->rank, wanted, "the cache's, but for the axis")) return false;
   if (!check_shape(graph, node, 2, 1, past->shape, "a place for each sample")) return false;
-  if (!dim_at_most(graph->dims, block->shape[axis], past->shape[axis]))
-    return shape_error(node, "the block, %s, is longer than the cache, %s, on axis %d", shape_text(graph, block),
-                       shape_text(graph, past), axis);
-  bool known = dim_is_const(block->shape[axis]) && dim_is_const(past->shape[axis]);
-  return known ? shape_same(graph, node)
-               : shape_unsupported(node, "axis %d of %s and %s must be known at compile time", axis,
-                                   shape_text(graph, past), shape_text(graph, block));
+  return check_block_fits(graph, node, axis) && shape_same(graph, node);
 }
 
 bool shape_one_hot(Graph *graph, Node *node) {

@@ -41,6 +41,28 @@ def layer(op, gates):
             drawn([{}], x=(5, 2, 8)), drawn([{}], x=(5, 2, 10)))
 
 
+# What is new [2, S] behind a past [2, P], and an input of N, of which the file does not say that it is P + S.
+ALL = node("Concat", "past new", "all", axis=1)
+ALL_AND_OWN = {"past": (F32, [2, "P"]), "new": (F32, [2, "S"])}
+
+
+def of_all_and_own(last, own, good, bad):
+    """good, bad: P, S, N."""
+    def feeds(extents):
+        return [feed for P, S, N in extents
+                for feed in drawn([{}], past=(2, P), new=(2, S), own=[N if extent == "N" else extent for extent in own])]
+    return [ALL, last], {**ALL_AND_OWN, "own": (F32, own)}, {}, feeds(good), feeds(bad)
+
+
+HEADS = {"q": (F32, [1, 2, "S", 4]), "k": (F32, [1, 2, "S", 4]), "v": (F32, [1, 2, "S", 4]), "mask": (F32, ["S", "N"]),
+         "past_k": (F32, [1, 2, "P", 4]), "past_v": (F32, [1, 2, "P", 4])}
+
+
+def heads(P, S, N):
+    extents = {"P": P, "S": S, "N": N}
+    return drawn([{}], **{name: [extents.get(extent, extent) for extent in shape] for name, (_, shape) in HEADS.items()})
+
+
 # Nodes, inputs, constants; feeds that fit; feeds that do not.
 CASES = {
     "MatMul of a computed extent": ([HALF, node("MatMul", "half w", "y")], {"x": (F32, [2, "T"])}, {**TO_HALF, "w": weights(4, 3)},
@@ -64,6 +86,12 @@ CASES = {
     "Add of two masks": ([node("NonZero", "m", "i"), node("NonZero", "n", "j"), node("Add", "i j", "y")],
                          {"m": (BOOL, [9]), "n": (BOOL, [9])}, {}, [{**a, "n": b["m"]} for a, b in zip(masks(4, 0), masks(4, 0))],
                          [{**a, "n": b["m"]} for a, b in zip(masks(4, 2, 5), masks(5, 0, 2))]),
+    "Add of a mask's own dim": of_all_and_own(node("Add", "all own", "y"), ["N"], [(3, 2, 5), (1, 1, 2)], [(3, 2, 6), (3, 2, 4)]),
+    "Add of a mask's own dim first": of_all_and_own(node("Add", "own all", "y"), [2, "N"], [(3, 2, 5)], [(3, 2, 6)]),
+    "MatMul of an own dim": of_all_and_own(node("MatMul", "all own", "y"), ["N", 3], [(3, 2, 5), (1, 9, 10)], [(3, 2, 6)]),
+    "Attention with a past and a mask's own dim": (
+        [helper.make_node("Attention", "q k v mask past_k past_v".split(), ["y", "present_k", "present_v"])], HEADS, {},
+        heads(3, 2, 5) + heads(1, 1, 2), heads(3, 2, 6)),
     "MatMul of two counts": ([*BY_MASK, node("Transpose", "i", "t"), node("MatMul", "t j", "y")],
                              {"m": (BOOL, [9]), "a": (F32, [9, 2]), "b": (F32, [9, 2])}, {}, drawn(masks(1, 4), a=(9, 2), b=(9, 2)), []),
 }
@@ -78,7 +106,7 @@ def model_of(case, path):
     ends = [helper.make_tensor_value_info(name, *of) for name, of in inputs.items()]
     result = helper.make_tensor_value_info("y", I64 if "NonZero" in {n.op_type for n in nodes} and "f" not in nodes[-1].input else F32, None)
     graph = helper.make_graph(nodes, "g", ends, [result], [numpy_helper.from_array(value, name) for name, value in constants.items()])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), path)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=11), path)
     return path
 
 
@@ -107,6 +135,13 @@ def test_what_each_run_checks_is_told(rnncc, tmp_path):
     assert done.returncode == 0 and done.stderr.splitlines() == [
         f"{tmp_path}/m.onnx: y: note: MatMul: axis 1 of `half` f32[2, floor((T + 1) / 2)] must be 4, which each run checks; they are "
         "equal where T is 7 to 8: bound it so, as --dim 'T=7..8' does (T: axis 1 of `x`)"]
+
+
+def test_an_own_dim_that_is_checked_is_told(rnncc, tmp_path):
+    done = rnncc(model_of(CASES["Add of a mask's own dim first"], tmp_path / "m.onnx"), "-o", tmp_path / "m.so", "--dim=P=1..40",
+                 "--dim=S=1..8", "--dim=N=2..48")
+    assert done.returncode == 0 and done.stderr.splitlines() == [
+        f"{tmp_path}/m.onnx: y: note: Add: axis 1 of `own` f32[2, N] must be P + S, which each run checks"]
 
 
 @pytest.mark.parametrize("case, options, told", [
