@@ -2,7 +2,7 @@
 /*
  * Gradients of convolution and pooling. The input's is a convolution of the result's; with strides one for each place
  * modulo these, if these are at most MAX_PHASES. It is a transposed one where they are more, where an axis has a stride
- * and a dilation, or where one with a stride has more pads than taps. The weights' has a kernel of its own.
+ * and a dilation, or where a place would read nothing of the result. The weights' has a kernel of its own.
  */
 #include "differentiate/rule.h"
 #include "ir/op.h"
@@ -178,24 +178,36 @@ static Value *cut_to(const Formula *f, Value *d, const Value *x) {
   return apply2(f, OP_Pad, d, extents(f, 2 * x->rank, pads));
 }
 
-/* A convolution for each phase: of larger strides there would be too many. Of more pads than taps, a phase might leave
- * out more places than d has. */
+/* Where pads reach far, a phase may begin behind all of d: its places read nothing, and a convolution of no extent is
+ * none. Does no phase of the axis? */
+static bool phases_leave_some(DimTable *dims, const Window *w, const Value *x, int axis) {
+  for (int64_t p = 0; p < w->stride[axis]; p++) {
+    Phase phase = phase_of(dims, w, x, axis, p);
+    const Dim *least = dim_sub(dims, dim_const(dims, 1), phase.before);
+    if (phase.taps && !dim_at_most(dims, least, w->out[axis])) return false;
+  }
+  return true;
+}
+
+/* A convolution for each phase: of larger strides there would be too many. */
 enum { MAX_PHASES = 16 };
 
-static bool has_phases(const Window *w) {
+static bool has_phases(DimTable *dims, const Window *w, const Value *x) {
   int64_t phases = 1;
   for (int i = 0; i < w->n_spatial; i++) {
-    bool more_pads = dim_value(w->pad_begin[i]) > w->kernel[i];
-    if (w->stride[i] > 1 && (w->dilation[i] > 1 || more_pads)) return false;
+    if (w->stride[i] > 1 && w->dilation[i] > 1) return false;
     phases = w->stride[i] > MAX_PHASES ? MAX_PHASES + 1 : phases * w->stride[i];
   }
-  return phases <= MAX_PHASES;
+  if (phases > MAX_PHASES) return false;
+  for (int i = 0; i < w->n_spatial; i++)
+    if (!phases_leave_some(dims, w, x, i)) return false;
+  return true;
 }
 
 static Value *input_gradient(const Gradient *g, const Window *w, Value *d) {
   Value *x = g->node->inputs[0];
   int64_t which[MAX_SPATIAL];
-  if (has_phases(w)) return cut_to(g->f, all_phases(g, w, d, 0, which), x);
+  if (has_phases(g->f->graph->dims, w, x)) return cut_to(g->f, all_phases(g, w, d, 0, which), x);
   return through_windows(g, w, d, g->node->inputs[1], node_int(g->node, ATTR_group), x);
 }
 

@@ -32,6 +32,8 @@ CASES = {
     "patches": ((2, 3, 11, 10), 4, (5, 5), {"strides": [5, 5]}),
     "pads wider than the window": ((1, 2, 6, 7), 3, (2, 2), {"pads": [3, 2, 2, 3], "strides": [2, 1]}),
     "pads wider than window and stride": ((1, 1, 1), 1, (3,), {"strides": [3], "pads": [4, 0]}),
+    "places that the last window alone misses": ((2, 4, 2), 4, (3,), {"strides": [3], "pads": [2, 0], "group": 2}),
+    "places that no window reads": ((1, 3, 1, 4), 5, (2, 1), {"strides": [3, 1], "pads": [2, 0, 1, 0]}),
     "a volume": ((2, 3, 5, 6, 7), 18, (3, 2, 3), {"pads": [1, 0, 1, 1, 1, 1], "strides": [2, 1, 1]}),
 }
 
