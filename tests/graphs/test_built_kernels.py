@@ -63,6 +63,27 @@ def test_cells_of_a_batch_advance_first_where_registers_are_few(rnncc, tmp_path,
         assert {knobs["CELLS_FIRST"] for knobs in (steps, *others)} == {due}, (op, batch)
 
 
+def heads_side_by_side(tokens, heads, depth):
+    """Attention of one batch, whose queries, keys and values are inputs."""
+    model = Model()
+    shape = model.constant(numpy.array([1, tokens, heads, depth]))
+    parts = [model.node("Reshape", [model.input(name, "f32", [1, tokens, heads * depth]), shape]) for name in "qkv"]
+    q, k, v = (model.node("Transpose", [part], perm=perm) for part, perm in zip(parts, ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3])))
+    model.output(model.node("MatMul", [model.node("Softmax", [model.node("MatMul", [q, k])], axis=-1), v]))
+    return model
+
+
+def test_keys_that_are_copied_and_the_queries_they_are_copied_for_stay_in_caches(rnncc, tmp_path):
+    """A block's weights, and what a tile of results reads, in half of L1; the copies and the queries in half of L2."""
+    depth, lanes, line, L1, L2 = 64, 8, 16, 32 << 10, 512 << 10
+    text = emitted(rnncc, tmp_path, heads_side_by_side(700, 4, depth), "--target=x86-64-v3", "--threads=1")
+    (knobs,) = knobs_of(text, "attention")
+    keys, blocks, queries = int(knobs["KEYS"]), int(knobs["QUERY_BLOCKS"]), lanes * int(knobs["VECTORS"])
+    copied = 2 * keys * (depth + line)  # an odd number of lines a row
+    assert 8 * keys * (queries + line) <= L1 < 8 * (keys + 1) * (queries + line)
+    assert 8 * (copied + blocks * 2 * depth * queries) <= L2 < 8 * (copied + (blocks + 1) * 2 * depth * queries)
+
+
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_block_of_a_trained_layer_s_weights_stays_in_a_cache(rnncc, tmp_path, target):
     """In L1, or where registers are few, and vectors narrow, in an eighth of the target's usual L2."""
