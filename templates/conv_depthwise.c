@@ -4,7 +4,8 @@
  * x[n, c, ih, iw] w[c, r, s]), LANES channels at a time.
  *
  * A tile is COLUMNS pixels of one output row; their sums are in registers. Each pixel of an input row is loaded once
- * and multiplied by all its weights, so that multiply-adds are the limit, not loads. Edge tiles have code of their own,
+ * and multiplied by all its weights, so that multiply-adds are the limit, not loads. Of a wide window the weights are
+ * read again for each pixel, as operands of multiply-adds. Edge tiles have code of their own,
  * in which the columns in the padding are constant. Rows in the padding are skipped.
  */
 #include "bands.h"
@@ -56,6 +57,10 @@ enum { ANY_WIDTH = 0 };
  * all of a tile first, and spill. legal: 0..16 */
 enum { LOADS_AHEAD = 0 };
 
+/* 1: the weights of a row of the window are more than there are registers for: each is read where it is multiplied.
+ * legal: 0 1 */
+enum { READS_WEIGHTS = 0 };
+
 /* Whole tiles of a row, and the columns left over. */
 enum { TILES = OUT_W / COLUMNS, TAIL = OUT_W % COLUMNS };
 /* Input columns from one tile to the next, and of a tile. */
@@ -85,9 +90,30 @@ SIMD_FUNCTION const float *after_column(const float *in, const vec *sums, int co
   return column >= 0 && column < columns ? vafter(in, sums[column]) : in;
 }
 
+/* add_row() without weights in registers. */
+SIMD_FUNCTION void add_row_reading(vec sums[COLUMNS], const float *in, const float *w, int64_t first, int columns,
+                                   bool inside) {
+#pragma clang loop unroll(full)
+  for (int j = 0; j < TILE_REACH; j++) {
+    if (!inside && (first + j < 0 || first + j >= IN_W)) continue;
+    vec v = vload(in + j * LANES);
+    const float *weights = vapart(w); /* or clang would keep what it reads, and spill it */
+#pragma clang loop unroll(full)
+    for (int s = 0; s < WINDOW_W; s++) {
+      int ahead = j - s * DILATION_W;
+      if (ahead < 0 || ahead % STRIDE_W || ahead / STRIDE_W >= columns) continue;
+      sums[ahead / STRIDE_W] = vfma(sums[ahead / STRIDE_W], v, vload(weights + s * LANES));
+    }
+  }
+}
+
 /* One row of the window over `columns` pixels. in: input column `first`, where the first pixel's window begins. */
 SIMD_FUNCTION void add_row(vec sums[COLUMNS], const float *in, const float *w, int64_t first, int columns,
                            bool inside) {
+  if (READS_WEIGHTS) {
+    add_row_reading(sums, in, w, first, columns, inside);
+    return;
+  }
   vec weight[WINDOW_W];
 #pragma clang loop unroll(full)
   for (int s = 0; s < WINDOW_W; s++) weight[s] = vload(w + s * LANES);

@@ -159,6 +159,14 @@ static void few_sums_are_unrolled_further(void **state) {
   }
 }
 
+/* Beside 15 weights one sum was left of 16 registers, and a variant for each of 14 columns at the edges: too many. */
+static void wide_windows_of_depthwise_layers_leave_registers_to_sums(void **state) {
+  (void)state;
+  Layer layer = convolution_for("x86-64-v3", "f32[1,256,1,200]", "f32[256,1,1,15]!", "group=256 pads=[0,7,0,7]");
+  assert_string_equal(schedule_text(convolution_choose(layer.graph, layer.node, layer.node->layout)),
+                      "depthwise,px=14");
+}
+
 /* For a 3x3 convolution of 64 channels and four vectors of kernels. */
 static void forms_that_are_none_of_the_layer_are_refused_with_the_reason(void **state) {
   (void)state;
@@ -422,6 +430,7 @@ int main(void) {
       TEST(no_two_candidates_are_the_same),
       TEST(a_layer_of_resnet_has_candidates_of_all_knobs),
       TEST(few_sums_are_unrolled_further),
+      TEST(wide_windows_of_depthwise_layers_leave_registers_to_sums),
       TEST(forms_that_are_none_of_the_layer_are_refused_with_the_reason),
       TEST(layers_of_other_work_have_other_keys),
       TEST(what_is_fused_into_a_layer_is_of_its_key),

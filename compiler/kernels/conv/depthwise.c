@@ -21,16 +21,26 @@ typedef struct DepthwiseSchedule {
 
 enum { PX = KNOB_depthwise_px }; /* of both kinds */
 
-/* Weights of a row of the window are in registers, and its points unrolled. */
+/* A row of the window is unrolled. */
 enum { MAX_WINDOW_W = 64, MAX_COLUMNS = 16, USUAL_COLUMNS = 14 };
-enum { LOADS_AHEAD = 5 }; /* so many inputs are in registers */
+enum { FEWEST_COLUMNS = 4 }; /* sums that hide enough of a multiply-add's latency beside weights in registers */
+enum { LOADS_AHEAD = 5 };    /* so many inputs are in registers */
 
-/* The most columns whose sums fit in registers beside the weights, an input and a product; less than 1 if the window is
- * too wide. */
+/* Registers for sums and weights, beside an input and a product. */
+static int64_t free_registers(const Target *target) {
+  return target->vector_registers - target->kept_registers - target->two_operands - 2;
+}
+
+/* Are the weights read for each pixel, as too few sums would fit in registers beside them? */
+static bool reads_weights(const Graph *graph, const Convolution *conv) {
+  return !conv->integer && free_registers(graph->config->target) - conv->w.kernel < FEWEST_COLUMNS;
+}
+
+/* The most columns whose sums fit in registers; less than 1 if the weights that are there, too, leave none. */
 static int64_t most_columns(const Graph *graph, const Convolution *conv) {
   const Target *target = graph->config->target;
-  int64_t most = target->vector_registers - target->kept_registers - target->two_operands - conv->w.kernel - 2;
-  return min_int(most, clamp_int(USUAL_COLUMNS, graph->config->target->sums, MAX_COLUMNS));
+  int64_t most = free_registers(target) - (reads_weights(graph, conv) ? 0 : conv->w.kernel);
+  return min_int(most, clamp_int(USUAL_COLUMNS, target->sums, MAX_COLUMNS));
 }
 
 /* Tiles of a width that only the run knows have as many columns as fit, and code for any edge. */
@@ -63,14 +73,16 @@ static bool can_have(const Graph *graph, const Convolution *conv, int64_t column
  * and the part of reading and writing that multiply-adds do not hide. */
 static const double row_cycles = 5, tile_cycles = 6, exposed = 0.2;
 
-/* The multiply-adds of a tile, or the loads that they need: of each row of the window its weights, and each pixel once.
- * Tiles are short enough that the next one's multiply-adds fill the time that sums wait for each other. */
+/* The multiply-adds of a tile, or the loads that they need: of each row of the window its weights, once or for each
+ * multiply-add, and each pixel once. Tiles are short enough that the next one's multiply-adds fill the time that sums
+ * wait for each other. */
 static double cycles_of_tile(const Graph *graph, const Convolution *conv, double width) {
   const Machine *m = graph->config->machine;
   int lanes = graph->config->target->lanes;
   double rows = convolution_taps_inside(&conv->h), taps = rows * convolution_taps_inside(&conv->w);
   double pixels = (width - 1) * (double)conv->w.stride + (double)((conv->w.kernel - 1) * conv->w.dilation + 1);
-  double vectors = rows * (pixels + (double)conv->w.kernel);
+  double weights = (double)conv->w.kernel * (reads_weights(graph, conv) ? width : 1),
+         vectors = rows * (pixels + weights);
   double loads = max_double(vectors / m->loads_per_cycle, cycles_to_read(m, vectors * 4 * lanes, m->l1_gbps));
   return tile_cycles + max_double(taps * width / fma_per_cycle(m, lanes), loads);
 }
@@ -155,6 +167,7 @@ static KernelSpec *depthwise_spec(const Graph *graph, const Node *node) {
   kernel_knob(spec, "COLUMNS", ((const DepthwiseSchedule *)node->schedule)->columns);
   if (!axis_is_known(&conv->w)) kernel_knob(spec, "ANY_WIDTH", 1);
   if (loads_ahead(graph->config->target) && conv->w.stride > 1) kernel_knob(spec, "LOADS_AHEAD", LOADS_AHEAD);
+  if (reads_weights(graph, conv)) kernel_knob(spec, "READS_WEIGHTS", 1);
   kernel_knob(spec, "BIAS", conv->bias != NULL);
   kernel_knob(spec, "RESIDUAL", conv->residual != NULL);
   kernel_hook(spec, "epilogue", elementwise_epilogue(graph->arena, node));
