@@ -63,9 +63,11 @@ static const char *take_name(void *into, const char *value) {
 
 static const char *take_dim(void *into, const char *value) {
   Options *options = into;
-  bool right = settings_add_dim(&options->settings, options->arena, value);
-  return right ? NULL
-               : "NAME=MIN..OPT..MAX, NAME=MIN..MAX or NAME=N, with :STEP behind it where all are multiples of STEP";
+  ModelSettings *settings = &options->settings;
+  if (!settings_add_dim(settings, options->arena, value))
+    return "NAME=MIN..OPT..MAX, NAME=MIN..MAX or NAME=N, with :STEP behind it where all are multiples of STEP";
+  bool right = !dim_bounds_fault(options->arena, settings->dims[settings->n_dims - 1].bounds);
+  return right ? NULL : "MIN <= OPT <= MAX, all multiples of STEP";
 }
 
 static const char *take_state(void *into, const char *value) {

@@ -42,7 +42,7 @@ typedef struct ModelSettings {
 } ModelSettings;
 
 ModelSettings settings_new(Arena *arena, int most);
-/* False if the text is not of that form. */
+/* False if the text is not of that form. Bounds may still be at fault: dim_bounds_fault(). */
 bool settings_add_dim(ModelSettings *settings, Arena *arena, const char *text);
 bool settings_add_state(ModelSettings *settings, Arena *arena, const char *text);
 bool settings_add_freeze(ModelSettings *settings, Arena *arena, const char *text);

@@ -151,18 +151,34 @@ static char *real_path(Arena *arena, const char *path, Location where) {
   return copy;
 }
 
+/* The folder of a path, with a slash behind it. */
+static const char *folder_of(Arena *arena, const char *path) {
+  int length = (int)(file_last_part(path) - path);
+  return length > 0 ? arena_format(arena, "%.*s", length, path) : "./";
+}
+
+/* Is the file in that folder, or in one below it? Both are real paths. */
+static bool is_within(const char *file, const char *folder) {
+  size_t length = strcmp(folder, "/") == 0 ? 0 : strlen(folder);
+  return strncmp(file, folder, length) == 0 && file[length] == '/';
+}
+
+/* A download cache links names to its files, which have one folder: that of the model's file is the model's folder,
+ * too. */
+static bool is_beside(Arena *arena, const char *file, const char *base, const char *folder, Location where) {
+  if (is_within(file, real_path(arena, folder, where))) return true;
+  return is_within(file, real_path(arena, folder_of(arena, real_path(arena, base, where)), where));
+}
+
 FileBytes file_read_beside(Arena *arena, const char *base, const char *name, size_t limit, Location where) {
   if (name[0] == 0) fatal_at(where, EXIT_INVALID, "the file name is empty");
   if (name[0] == '/')
     fatal_at(where, EXIT_INVALID, "\"%s\" is an absolute path; give one relative to the model's folder", name);
   if (has_parent_part(name))
     fatal_at(where, EXIT_INVALID, "\"%s\" leaves the model's folder through \"..\"; put the file in it", name);
-  int folder_length = (int)(file_last_part(base) - base);
-  const char *folder = folder_length > 0 ? arena_format(arena, "%.*s", folder_length, base) : "./";
-  const char *real_folder = real_path(arena, folder, where);
+  const char *folder = folder_of(arena, base);
   const char *real = real_path(arena, arena_format(arena, "%s%s", folder, name), where);
-  size_t length = strcmp(real_folder, "/") == 0 ? 0 : strlen(real_folder);
-  if (strncmp(real, real_folder, length) != 0 || real[length] != '/')
+  if (!is_beside(arena, real, base, folder, where))
     fatal_at(where, EXIT_INVALID, "\"%s\" leads out of the model's folder; put the file in it", name);
   return file_read(arena, real, limit, where);
 }

@@ -26,7 +26,8 @@ FileBytes file_read(Arena *arena, const char *path, size_t limit, Location where
 FileBytes file_read_beside_writers(Arena *arena, const char *path, size_t limit, Location where);
 
 /* file_read() for `name` in the folder of `base`, a name that is not to be trusted: no absolute path, no `..`, nothing
- * that a symbolic link leads out of that folder. A hard link is a file like any other. */
+ * that a symbolic link leads out of that folder, but into the one that holds the file which `base` is a link to. A hard
+ * link is a file like any other. */
 FileBytes file_read_beside(Arena *arena, const char *base, const char *name, size_t limit, Location where);
 
 /* It is an error if this file was read, or is from now on: the output would replace it. So is another output to it,

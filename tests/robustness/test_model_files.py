@@ -158,6 +158,21 @@ def test_a_path_within_the_folder_is_read(rnncc, tmp_path, kind):
     accepted(rnncc, tmp_path, with_weights("sub/real.safetensors" if kind == "in a subfolder" else "w.safetensors"))
 
 
+@pytest.mark.parametrize("weights, good", [("blobs/2", True), ("blobs/sub/2", True), ("2", False), ("outside/2", False)])
+def test_a_linked_models_weights_may_lead_to_the_folder_of_its_file(rnncc, tmp_path, weights, good):
+    """As in the cache of Hugging Face's downloads: snapshots of names, which are links to blobs."""
+    snapshot = tmp_path / "snapshots" / "main"
+    for folder in (snapshot, tmp_path / "blobs" / "sub", tmp_path / "outside"):
+        folder.mkdir(parents=True)
+    (tmp_path / "blobs" / "1").write_text(json.dumps(with_weights()))
+    (tmp_path / weights).write_bytes(GOOD_WEIGHTS)
+    (snapshot / "model.json").symlink_to("../../blobs/1")
+    (snapshot / "w.safetensors").symlink_to(f"../../{weights}")
+    done = rnncc(snapshot / "model.json", "-o", tmp_path / "m.so")
+    assert done.returncode == (0 if good else 2), done.stderr
+    assert good or "leads out of the model's folder" in done.stderr
+
+
 @pytest.mark.parametrize("path, text", [
     ("/dev/zero", "model"),
     ("/dev/null", "model"),
