@@ -101,6 +101,8 @@ static void file_scope_names_take_the_prefix_and_fields_do_not(void **state) {
   assert_string_equal(kernel->function, "k3_sample");
   assert_has(kernel->text, "static void k3_sample(");
   assert_has(kernel->text, "typedef struct k3_Pair {");
+  assert_has(kernel->text, "enum k3_Sign { k3_PLUS = 1 };");
+  assert_has(kernel->text, "enum k3_Sign sign = k3_PLUS;");
   assert_has(kernel->text, "k3_Pair pair");
   assert_has(kernel->text, "pair.ROWS_field");
 }

@@ -14,6 +14,8 @@ typedef struct Pair {
   T ROWS_field, second;
 } Pair;
 
+enum Sign { PLUS = 1 };
+
 /* hook: what becomes of each element */
 static inline T finish(T x) { return x; }
 
@@ -26,6 +28,7 @@ static void sample(const T *in, T *out, int64_t n) {
   T sums[ROWS];
   clear(sums);
   Pair pair = {0, 0};
+  enum Sign sign = PLUS;
   for (int64_t i = 0; i < n; i++) {
     if (NEGATE) {
       sums[i % ROWS] += used_only_when_negated(in[i]);
@@ -34,6 +37,6 @@ static void sample(const T *in, T *out, int64_t n) {
     }
     if (ROWS > 100) sums[0] = EXTRA;
   }
-  pair.second = sums[0];
+  pair.second = sums[0] * (T)sign;
   for (int r = 0; r < ROWS; r++) out[r] = finish(sums[r] + pair.ROWS_field);
 }
