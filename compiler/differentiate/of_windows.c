@@ -243,6 +243,13 @@ static Value *as_planes(const Formula *f, Value *x) {
   return build_op(f, OP_Flatten, 1, &x, 1, 1, &axis)->outputs[0];
 }
 
+/* How many places a plane of x has, [1]: Mod reads it from memory, so that the run makes what it alone knows. */
+static Value *places_of_plane(const Formula *f, Value *x) {
+  Value *places = build_extent(f, x, 2);
+  for (int axis = 3; axis < x->rank; axis++) places = apply2(f, OP_Mul, places, build_extent(f, x, axis));
+  return places;
+}
+
 /* Each element of the gradient goes to the place that the pooling found, inside its plane. */
 const char *of_max_pool(const Gradient *g) {
   const Formula *f = g->f;
@@ -251,8 +258,7 @@ const char *of_max_pool(const Gradient *g) {
   Value *x = node->inputs[0];
   if (node_int(node, ATTR_storage_order)) return "a `storage_order` other than 0";
   if (x->dtype != RNNCC_F32) return "elements other than f32";
-  Value *plane = extents(f, 1, (const Dim *[]){value_count_dim(graph, x, 2, x->rank)});
-  Value *places = apply2(f, OP_Mod, as_planes(f, all_outputs(g, 2)[1]), plane);
+  Value *places = apply2(f, OP_Mod, as_planes(f, all_outputs(g, 2)[1]), places_of_plane(f, x));
   const Dim *shape[] = {value_count_dim(graph, x, 0, 2), value_count_dim(graph, x, 2, x->rank)};
   const Attribute attributes[] = {attribute_one_of(ATTR_reduction, SCATTER_add), attribute_int(ATTR_axis, 1)};
   Value *const inputs[] = {spread_to_shape(f, number(f, x, 0), 2, shape), places, as_planes(f, gradient_in(g))};

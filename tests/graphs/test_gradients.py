@@ -11,6 +11,7 @@ import pytest
 
 from graphs.gradient_models import GRADIENTS, built
 from support import reading_blocks
+from support.model_builder import Model
 from support.module import rnncc
 
 STEP = 2.0**-20  # of a weight: the difference is off by STEP^2 times the third derivative, and 2^-52 / STEP of the loss
@@ -106,6 +107,28 @@ def test_gradients_are_differences_of_the_loss(compile, tmp_path, group):
             if not error < ERROR:
                 wrong.append(f"{weight}: off by {error:.2g}\n{gradients[weight]}\nexpected\n{due}")
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("extents", [["W"], ["H", "W"], ["H", 3, "W"]], ids=["signal", "image", "volume"])
+def test_a_maximums_gradient_goes_to_its_place_in_planes_of_extents_of_the_run(compile, tmp_path, extents):
+    """Of windows of two, side by side: the largest number has the gradient."""
+    model, n = Model(), len(extents)
+    model.dim("H", 2, 4, 6)
+    model.dim("W", 2, 4, 9)
+    x = model.input("x", "f32", [2, 3, *extents])
+    scaled = model.node("Mul", [x, model.constant(numpy.ones((1, 3, *[1] * n), "f"))])  # a weight is trained
+    model.output(model.node("MaxPool", [scaled], ["y"], kernel_shape=[2] * n, strides=[2] * n))
+    trainer = rnncc.load(compile(model.write(tmp_path), "--train", "--outer-loss", optimised=False), threads=2, share_all=True).trainer()
+    rng = numpy.random.default_rng(3)
+    for sizes in ({"H": 2, "W": 3}, {"H": 5, "W": 9}):
+        plane = [sizes.get(extent, extent) for extent in extents]
+        data = rng.permutation(6 * math.prod(plane)).reshape(2, 3, *plane).astype("f")
+        y = trainer(data)
+        d = rng.integers(1, 9, y.shape).astype("f")
+        due = numpy.zeros_like(data)
+        for largest, gradient in zip(y.flat, d.flat, strict=True):
+            due[data == largest] = gradient
+        numpy.testing.assert_array_equal(trainer.backward_from({"y": d})["x"], due)
 
 
 def test_every_row_of_the_table_is_tested(root):
