@@ -255,6 +255,9 @@ bool node_finds_dim(const Graph *graph, const Node *node, const bool *marks);
 /* Drops nodes without used outputs which find no extent that others have, and unused outputs where the op allows it. */
 void graph_remove_dead(Graph *graph);
 
+/* After a pass that put NULL in the place of nodes and appended others for them: their order, ids, and no dead ones. */
+void graph_tidy(Graph *graph);
+
 /* By node id: do the model's own outputs and states need it? Else only gradients do. needs: dense ids. */
 const bool *graph_forward_nodes(const Graph *graph);
 

@@ -92,3 +92,9 @@ bool sort_nodes(Graph *graph) {
   for (int i = 0; i < graph->n_nodes; i++) graph->nodes[i] = search.sorted[i];
   return !search.has_cycle;
 }
+
+void graph_tidy(Graph *graph) {
+  graph_close_gaps(graph);
+  if (!sort_nodes(graph)) bug("nodes that a pass appended read each other");
+  graph_remove_dead(graph);
+}

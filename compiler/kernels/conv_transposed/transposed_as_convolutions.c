@@ -165,8 +165,5 @@ void transposed_as_convolutions(Graph *graph) {
     graph->nodes[n] = NULL;
     any = true;
   }
-  if (!any) return;
-  graph_close_gaps(graph);
-  if (!sort_nodes(graph)) bug("convolutions for transposed ones read each other");
-  graph_remove_dead(graph);
+  if (any) graph_tidy(graph);
 }

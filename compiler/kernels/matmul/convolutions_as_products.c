@@ -195,8 +195,5 @@ void convolutions_as_products(Graph *graph) {
     graph->nodes[n] = NULL;
     any = true;
   }
-  if (!any) return;
-  graph_close_gaps(graph);
-  if (!sort_nodes(graph)) bug("products for convolutions read each other");
-  graph_remove_dead(graph);
+  if (any) graph_tidy(graph);
 }

@@ -182,15 +182,10 @@ static int count_layers(const Graph *graph) {
   return count;
 }
 
-static void tidy(Graph *graph) {
-  if (!sort_nodes(graph)) bug("joined layers read each other");
-  graph_remove_dead(graph);
-}
-
 /* needs: infer_shapes; graph->config->target and graph->config->machine; no epilogues, no stacks. keeps: types, shapes,
  * and results but for the rounding of single samples. breaks: order of nodes, which is topological again. */
 void join_layers(Graph *graph) {
   if (count_layers(graph) < 2) return;
-  if (run_once(graph)) tidy(graph);
-  while (join_two(graph)) tidy(graph);
+  if (run_once(graph)) graph_tidy(graph);
+  while (join_two(graph)) graph_tidy(graph);
 }

@@ -155,8 +155,5 @@ void products_by_vectors(Graph *graph) {
     graph->nodes[n] = NULL;
     any = true;
   }
-  if (!any) return;
-  graph_close_gaps(graph);
-  if (!sort_nodes(graph)) bug("sums of products read each other");
-  graph_remove_dead(graph);
+  if (any) graph_tidy(graph);
 }

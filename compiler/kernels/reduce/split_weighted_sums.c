@@ -91,7 +91,6 @@ static Value *sum_of_terms(const Formula *f, const Node *concat, const float *we
  * for the order of sums. */
 void split_weighted_sums(Graph *graph) {
   UseList uses = graph_uses(graph);
-  bool any = false;
   for (int n = 0, n_nodes = graph->n_nodes; n < n_nodes; n++) {
     Node *node = graph->nodes[n];
     const Formula f = {graph, node->name, node->where};
@@ -101,8 +100,6 @@ void split_weighted_sums(Graph *graph) {
     if (!shapes_agree(sum, node->outputs[0])) continue; /* every part is repeated along some axis */
     graph_set_output(sum->producer, 0, node->outputs[0]);
     node->outputs[0] = sum; /* which nothing reads */
-    any = true;
   }
-  if (any && !sort_nodes(graph)) bug("terms of sums read each other");
-  graph_remove_dead(graph);
+  graph_tidy(graph);
 }
