@@ -62,8 +62,8 @@ struct KernelFamily {
 #define OP(name, in_min, in_max, out_min, out_max, types, layout, shape, reference, family, ...)                       \
   extern const KernelFamily family_##family;
 #include "ir/ops.def"
-extern const KernelFamily family_attention, family_chain, family_draw, family_layout, family_reduced_chain,
-    family_winograd_weights;
+extern const KernelFamily family_attention, family_chain, family_draw, family_layout, family_pixel_shuffle,
+    family_reduced_chain, family_winograd_weights;
 
 /* How a node is run: all that was decided. Each family derives its own struct whose first member this is. */
 struct Schedule {

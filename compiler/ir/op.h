@@ -22,6 +22,7 @@ typedef enum OpKind {
   OP_LayoutTransform, /* layout/layout.h */
   OP_Draw,            /* expand/draw.h */
   OP_WinogradWeights, /* kernels/conv/winograd_transform.h */
+  OP_PixelShuffle,    /* kernels/conv_transposed/pixel_shuffle.h */
   N_OPS,
 } OpKind;
 

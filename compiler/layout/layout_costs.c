@@ -30,7 +30,7 @@ static double bandwidth_seconds(const Graph *graph, double bytes) {
   return bytes / (gbps * 1e9 * m->cores);
 }
 
-static double moving_seconds(const Graph *graph, double bytes) { return bandwidth_seconds(graph, bytes) / moved; }
+double moving_seconds(const Graph *graph, double bytes) { return bandwidth_seconds(graph, bytes) / moved; }
 double copying_seconds(const Graph *graph, double bytes) { return bandwidth_seconds(graph, bytes) / copied; }
 
 /* Rounds channels up to whole blocks. */

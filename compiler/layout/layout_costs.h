@@ -6,7 +6,8 @@
 
 #include "ir/graph.h"
 
-/* Time for all cores to copy `bytes` read and written. */
+/* Time for all cores to move `bytes` read and written: whole vectors; or single elements. */
+double moving_seconds(const Graph *graph, double bytes);
 double copying_seconds(const Graph *graph, double bytes);
 
 typedef struct NodeSeconds {

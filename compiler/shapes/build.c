@@ -135,6 +135,19 @@ Value *build_reshape(const Builder *builder, Value *value, int rank, const Dim *
   return has_shape(value, rank, shape) ? value : reshape_node(builder, value, rank, shape)->outputs[0];
 }
 
+Value *build_activated(const Builder *builder, const UseList *uses, Value *made, Value **result) {
+  Node *node = uses->single[(*result)->id];
+  while (node && node->op->layout == LAYOUT_OBLIVIOUS && node->n_inputs == 1 && node->n_outputs == 1) {
+    *result = node->outputs[0];
+    node->inputs[0] = made;
+    made = graph_value(builder->graph, (*result)->name, node->where);
+    graph_set_output(node, 0, made);
+    if (!infer_node(builder->graph, node)) bug("an activation does not fit where it fitted before");
+    node = uses->single[(*result)->id];
+  }
+  return made;
+}
+
 void build_instead(const Builder *builder, Value *target, Value *source) {
   Graph *graph = builder->graph;
   Value *unread = graph_value(graph, target->name, target->where);

@@ -44,6 +44,11 @@ Value *build_extent(const Builder *builder, Value *value, int64_t axis);
 /* `value` itself if it has the shape already. At most one extent may be symbolic. */
 Value *build_reshape(const Builder *builder, Value *value, int rank, const Dim *const *shape);
 
+/* Activations that alone read `*result`, one after the other, take `made` instead, which has its elements in another
+ * order, so that they become part of the kernel that makes it. Returns what they make of it; `*result` is then the last
+ * one's, without a producer. */
+Value *build_activated(const Builder *builder, const UseList *uses, Value *made, Value **result);
+
 /* Makes `target` the elements of `source`, in its own shape. Its former producer gets a new output, which nothing
  * reads. */
 void build_instead(const Builder *builder, Value *target, Value *source);

@@ -78,7 +78,8 @@ TABLE = {
                                                                      "modules/test_mutable_winograd.py"],
     "compiler/kernels/conv/(direct_int8|to_floats)|templates/(conv_direct_int8|parts/conv_int8)": [
         "graphs/test_convolutions_to_floats.py"],
-    "compiler/kernels/conv_transposed/transposed_as": ["graphs/test_transposed_as_convolutions.py"],
+    "compiler/kernels/conv_transposed/(transposed_as|pixel)": ["graphs/test_transposed_as_convolutions.py"],
+    "templates/pixel_shuffle": ["kernels/test_pixel_shuffle.py"],
     "compiler/kernels/conv_transposed/|templates/conv_transposed": [
         "graphs/test_volumes.py", "kernels/test_any_plane.py", "kernels/test_blocked_windows.py"],
     "compiler/kernels/elementwise/": ["graphs/test_chains.py", "kernels/test_elementwise_kernels.py",

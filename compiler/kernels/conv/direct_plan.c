@@ -23,6 +23,8 @@ static const double crowded_loads = 1.4;
 /* The same to end vectors of sums that become bytes, with a residual and without: columns by four, which are packed
  * together, and others. Fitted to 1x1 layers of SSD-ResNet-50 on one core with AVX-512 and VNNI. */
 static const double packed_cycles[] = {2.2, 4.9}, single_cycles[] = {3.5, 7};
+/* To find the taps and the addresses of a tile of a phase. Fitted to layers of 2x2 windows and strides on Zen 3. */
+static const double phase_cycles = 25;
 /* For each further pass: to reload the sums from the output. */
 static const double pass_cycles = 250;
 /* Loop overhead of a tap of a block, relative to blocks of a vector, which the other constants include. Fitted to 1x1
@@ -42,7 +44,7 @@ static const double all_kept = 0.5, none_kept = 0.75;
 int64_t direct_row_tiles(const DirectLayer *l, const DirectPlan *p) { return ceil_div(l->out_w, p->columns); }
 
 /* Tiles at a place of the order, each of an output phase. */
-static int64_t phases(const DirectLayer *l) { return max_int(1, l->phases); }
+static int64_t phases(const DirectLayer *l) { return max_int(1, l->up_h * l->up_w); }
 
 /* Are an output channel's weights at most half of its output? */
 static bool has_light_weights(const DirectLayer *l) {
@@ -118,8 +120,9 @@ static double input_bytes(const Case *c, int64_t tiles) {
   const DirectLayer *l = c->layer;
   int64_t row_tiles = direct_row_tiles(l, c->plan), rows = ceil_div(tiles, row_tiles);
   int64_t columns = tiles < row_tiles ? (int64_t)(c->width * (double)tiles) : l->out_w;
-  return 4 * (double)l->depth * unread(l) * touched(rows, l->stride_h, l->window_h, l->in_h) *
-         touched(columns, l->stride_w, l->window_w, l->in_w);
+  int64_t window_h = ceil_div(l->window_h, max_int(1, l->up_h)), window_w = ceil_div(l->window_w, max_int(1, l->up_w));
+  return 4 * (double)l->depth * unread(l) * touched(rows, l->stride_h, window_h, l->in_h) *
+         touched(columns, l->stride_w, window_w, l->in_w);
 }
 
 /* What a step's sums wait for those of the step before: the more of them there are, the less. The constants of bytes
@@ -182,6 +185,11 @@ static double end_cycles(const Case *c) {
   return tile_cycles + vectors * (packed * packed_cycles[l->residual] + (double)singles * single_cycles[l->residual]);
 }
 
+/* To begin and end the tiles of all phases at a place. */
+static double ends_of_phases(const Case *c) {
+  return (double)phases(c->layer) * (end_cycles(c) + (c->layer->up_w ? phase_cycles : 0));
+}
+
 /* Cycles of a tile with what it reads from L2; of the tiles of all phases, which take turns at the input. */
 static double cycles_of_tile(const Case *c) {
   const DirectLayer *l = c->layer;
@@ -189,7 +197,7 @@ static double cycles_of_tile(const Case *c) {
   double turns = (double)(passes * phases(l)), input = input_bytes(c, 1), l2 = (double)phases(l) * input;
   double weights = group_weight_bytes(c) / turns;
   if (weights + input / (double)passes > usable * (double)c->machine->l1_bytes) l2 += group_weight_bytes(c);
-  double ends = turns * end_cycles(c) + (double)(passes - 1) * pass_cycles;
+  double ends = (double)passes * ends_of_phases(c) + (double)(passes - 1) * pass_cycles;
   double multiply = multiply_cycles(c), read = cycles_to_read(c->machine, l2, c->machine->l2_gbps);
   return ends + overlapped(multiply, read, exposed_l2);
 }

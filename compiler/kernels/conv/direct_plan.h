@@ -23,9 +23,9 @@ typedef struct DirectLayer {
   int64_t oc_vectors;      /* of all output channels */
   int64_t group_vectors;   /* the vectors of an oc group must divide this; 0: any */
   int64_t in_h, in_w, out_h, out_w, window_h, window_w, stride_h, stride_w;
-  int64_t phases; /* of a transposed convolution: planes, all as described, with all taps; 0: it is none */
-  double step;    /* the time of a step's product, of a multiply-add's of floats */
-  double taps;    /* of the window, inside the input, on average; others are skipped */
+  int64_t up_h, up_w; /* of a transposed convolution: so many planes, as described, share the window; 0: it is none */
+  double step;        /* the time of a step's product, of a multiply-add's of floats */
+  double taps;        /* of the window, inside the input, on average; others are skipped */
   bool residual, prologue;
   bool of_bytes; /* quantised tensors; a channel of the input is a step of four bytes */
   bool by_two;   /* of these: two columns and two steps at once; depth and span are even */

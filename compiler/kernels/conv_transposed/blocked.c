@@ -101,7 +101,8 @@ static DirectLayer layer_of(const Graph *graph, const Convolution *conv) {
                        .window_w = conv->w.kernel,
                        .stride_h = 1,
                        .stride_w = 1,
-                       .phases = conv->h.stride * conv->w.stride,
+                       .up_h = conv->h.stride,
+                       .up_w = conv->w.stride,
                        .taps = taps_inside(&conv->h) * taps_inside(&conv->w)};
   if (conv->groups > 1) layer.group_vectors = conv->kernels % lanes == 0 ? conv->kernels / lanes : 1;
   return layer;
@@ -202,7 +203,7 @@ static KernelSpec *spec_of(Program *program, const Node *node) {
 
 /* Tiles whose input and output, for an oc group, fill half of L2. */
 static int64_t turn_of(const Machine *machine, const DirectLayer *layer, const DirectPlan *plan) {
-  int64_t input = layer->depth, output = layer->phases * plan->oc_vectors * layer->lanes;
+  int64_t input = layer->depth, output = layer->up_h * layer->up_w * plan->oc_vectors * layer->lanes;
   return max_int(1, machine->l2_bytes / 2 / ((input + output) * plan->columns * (int64_t)sizeof(float)));
 }
 

@@ -126,21 +126,6 @@ static Value *as_matrix(Graph *graph, const Value *weights) {
   return matrix;
 }
 
-/* Activations that alone read `*result`, the convolution's, take the rows instead, so that they become part of the
- * product. Returns what they make of these; `*result` is then the last one's. */
-static Value *activated(const Builder *builder, const UseList *uses, Value *rows, Value **result) {
-  Node *node = uses->single[(*result)->id];
-  while (node && node->op->layout == LAYOUT_OBLIVIOUS && node->n_inputs == 1 && node->n_outputs == 1) {
-    *result = node->outputs[0];
-    node->inputs[0] = rows;
-    rows = graph_value(builder->graph, (*result)->name, node->where);
-    graph_set_output(node, 0, rows);
-    if (!infer_node(builder->graph, node)) bug("an activation does not fit where it fitted before");
-    node = uses->single[(*result)->id];
-  }
-  return rows;
-}
-
 /* Pixels after each other, of an image after each other. */
 static Value *pixels_as_rows(const Builder *builder, Value *x) {
   Graph *graph = builder->graph;
@@ -161,7 +146,7 @@ static Value *rows_as_pixels(const Builder *builder, Value *rows, const Value *y
 static Value *product_of(const Builder *builder, const UseList *uses, Value *const *inputs, bool turned, Value **y) {
   const Attribute turns = attribute_int(ATTR_transB, turned);
   Node *product = build_op(builder, OP_Gemm, inputs[2] ? 3 : 2, inputs, 1, 1, &turns);
-  return activated(builder, uses, product->outputs[0], y);
+  return build_activated(builder, uses, product->outputs[0], y);
 }
 
 static void multiply(const Builder *builder, const UseList *uses, const Node *node) {
