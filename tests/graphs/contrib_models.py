@@ -168,8 +168,8 @@ add("MultiHeadAttention, keys by heads", "MultiHeadAttention", cached_heads, num
 add("MultiHeadAttention, keys by heads and a bias", "MultiHeadAttention", functools.partial(cached_heads, bias=True), num_heads=2)
 
 
-def grouped(rng, past=None, lengths=(5, 5), steps=3, packed=False, rotary=0, bias=False, places=False, head=16):
-    """4 heads of queries, 2 of keys. past: rows of the cache."""
+def grouped(rng, past=None, lengths=(5, 5), steps=3, packed=False, rotary=0, bias=False, places=False, head=16, sink=False):
+    """4 heads of queries, 2 of keys. past: rows of the cache. sink: a score that each head has besides."""
     samples, keys = len(lengths), (past or 0) + steps
     widths = (8 * head,) if packed else (4 * head, 2 * head, 2 * head)
     x = [uniform(rng, samples, steps, n) for n in widths] + [None] * (3 - len(widths))
@@ -178,7 +178,7 @@ def grouped(rng, past=None, lengths=(5, 5), steps=3, packed=False, rotary=0, bia
     tables = [numpy.cos(angles), numpy.sin(angles)] if rotary else [None] * 2
     positions = (numpy.array(lengths) - steps)[:, None] + numpy.arange(steps) if places else None
     added = uniform(rng, samples, 4, steps, keys) if bias else None
-    return [*x, *cache, numpy.array(lengths, numpy.int32) - 1, numpy.array(keys, numpy.int32), *tables, positions, added]
+    return [*x, *cache, numpy.array(lengths, numpy.int32) - 1, numpy.array(keys, numpy.int32), *tables, positions, added, *([uniform(rng, 4)] if sink else [])]
 
 
 GROUPED = {"num_heads": 4, "kv_num_heads": 2}
@@ -192,6 +192,8 @@ for name, arguments, attributes in (
         ("a window", {"past": 4, "lengths": (7,)}, {"local_window_size": 3}),
         ("a window of one", {"lengths": (3, 3)}, {"local_window_size": 1}),
         ("softcap", {"lengths": (3, 3)}, {"softcap": 1.5}), ("a sum", {"past": 4, "lengths": (7,), "bias": True}, {}),
+        ("a sink", {"past": 4, "lengths": (7,), "sink": True}, {}), ("a smooth softmax", {"lengths": (3, 3)}, {"smooth_softmax": 1}),
+        ("a sink, lengths and a window", {"past": 4, "lengths": (3, 5), "steps": 1, "sink": True}, {"local_window_size": 2}),
         ("both sides", {"lengths": (3, 3)}, {"causal": 0}), ("both sides, a past", {"past": 4, "lengths": (7,)}, {"causal": 0})):
     uneven = len(set(arguments["lengths"])) > 1  # then rows of the cache have no meaning, and are not compared
     add(f"GroupQueryAttention, {name}", "GroupQueryAttention", functools.partial(grouped, **arguments),

@@ -145,17 +145,15 @@ BAD = {
                                               [of((2, 3, 8))] * 3 + [None, of(8, I32)], {"num_heads": 2}),
     "a mask of four axes": (3, "a mask that has not 2 or 3 axes", "MultiHeadAttention",
                             [of((2, 3, 8))] * 3 + [None, of((2, 1, 3, 3), I32)], {"num_heads": 2}),
-    "a sink of heads": (3, "a sink of heads, or a quantised cache, of com.microsoft's GroupQueryAttention", "GroupQueryAttention",
-                        [of((2, 3, 8)), of((2, 3, 8)), of((2, 3, 8)), None, None, of(2, I32), I32, *[None] * 4, of(2)],
-                        {"num_heads": 2, "kv_num_heads": 2}),
+    "a quantised cache": (3, "a quantised cache of com.microsoft's GroupQueryAttention", "GroupQueryAttention",
+                          [of((2, 3, 8)), of((2, 3, 8)), of((2, 3, 8)), None, None, of(2, I32), I32, *[None] * 5, of(1)],
+                          {"num_heads": 2, "kv_num_heads": 2}),
     "keys without values": (3, "keys without values", "GroupQueryAttention", [
         of((2, 3, 8)), of((2, 3, 8)), None, None, None, of(2, I32), I32], {"num_heads": 2, "kv_num_heads": 2}),
     "grouped heads of no number": (3, "`num_heads` or `kv_num_heads` below 1", "GroupQueryAttention", [
         *[of((2, 3, 8))] * 3, None, None, of(2, I32), I32], {"num_heads": 2}),
     "packed heads that do not fit": (3, "packed queries, keys and values whose width", "GroupQueryAttention", [
         of((2, 3, 9)), *[None] * 4, of(2, I32), I32], {"num_heads": 2, "kv_num_heads": 1}),
-    "a smooth softmax": (3, "`smooth_softmax` of com.microsoft's GroupQueryAttention", "GroupQueryAttention", [
-        *[of((2, 3, 8))] * 3, None, None, of(2, I32), I32], {"num_heads": 2, "kv_num_heads": 2, "smooth_softmax": 1}),
     "scores that are wanted": (3, "`qk_output` of com.microsoft's GroupQueryAttention", "GroupQueryAttention", [
         *[of((2, 3, 8))] * 3, None, None, of(2, I32), I32], {"num_heads": 2, "kv_num_heads": 2, "qk_output": 1}),
     "no lengths": (3, "absent queries or lengths", "GroupQueryAttention", [of((2, 3, 8))] * 3, {"num_heads": 2, "kv_num_heads": 2}),

@@ -16,6 +16,7 @@ enum {
   POSITIONS,
   BIAS,
   SINK,
+  K_SCALE,
   Q_NORM = 14,
   K_NORM
 };
@@ -117,9 +118,8 @@ static bool refuse_others(OnnxReader *reader, const Draft *draft) {
   if (!draft_input(draft, KEY) != !draft_input(draft, VALUE) ||
       !draft_input(draft, PAST_KEY) != !draft_input(draft, PAST_VALUE))
     return contrib_refuse(reader, draft, "keys without values, or values without keys,");
-  for (int i = SINK; i < Q_NORM; i++)
-    if (draft_input(draft, i)) return contrib_refuse(reader, draft, "a sink of heads, or a quantised cache,");
-  if (draft_int(draft, "smooth_softmax", -1) == 1) return contrib_refuse(reader, draft, "`smooth_softmax`");
+  for (int i = K_SCALE; i < Q_NORM; i++)
+    if (draft_input(draft, i)) return contrib_refuse(reader, draft, "a quantised cache");
   if (draft_int(draft, "sliding_window_cache", 0)) return contrib_refuse(reader, draft, "`sliding_window_cache`");
   if (draft_int(draft, "qk_output", 0)) return contrib_refuse(reader, draft, "`qk_output`");
   if (contrib_any_from(draft->outputs, draft->n_outputs, 3)) return contrib_refuse(reader, draft, "output 3");
@@ -137,6 +137,21 @@ static void rename_attributes(OnnxReader *reader, Draft *draft) {
   for (size_t i = 0; i < sizeof old / sizeof *old; i++) draft_drop(draft, old[i]);
   draft_set_int(reader, draft, "is_causal", causal);
   if (window > 0) draft_set_int(reader, draft, "left_window_size", window - 1); /* which counts the query's own key */
+}
+
+/* The score of a key that each head has besides, whose value is 0: [heads, 1, 1], or 0 for all. NULL: there is none. */
+static Value *sink_of(OnnxReader *reader, const Draft *draft) {
+  static const int64_t of_heads[] = {-1, 1, 1};
+  Value *sink = draft_input(draft, SINK);
+  if (sink) return node2(reader, draft, "Reshape", sink, draft_ints(reader, draft, 3, of_heads));
+  return draft_int(draft, "smooth_softmax", -1) == 1 ? draft_number(reader, draft, RNNCC_F32, 0) : NULL;
+}
+
+/* What the sink leaves of results y [B, heads, S, D]: the share of e^scores in their sum with e^sink. */
+static Value *beside_sink(OnnxReader *reader, const Draft *draft, Value *y, Value *scores, Value *sink) {
+  Value *sum = node2(reader, draft, "ReduceLogSumExp", scores, one_int(reader, draft, -1));
+  Value *share = node1(reader, draft, "Sigmoid", node2(reader, draft, "Sub", sum, sink));
+  return node2(reader, draft, "Mul", y, share);
 }
 
 /* Queries, keys and values [B, S, heads * D]; they may stand side by side in the first input. */
@@ -164,7 +179,7 @@ bool adapt_group_query(OnnxReader *reader, Draft *draft) {
   Value *lengths = node2(reader, draft, "Add", last, one_int(reader, draft, 1));
   Value *reached = node2(reader, draft, "Max", lengths, n), *first = node2(reader, draft, "Sub", reached, n);
   if (!turn(reader, draft, first, &x[0], &x[KEY])) return false;
-  Value *past = draft_input(draft, PAST_KEY), *outputs[] = {NULL, NULL, NULL};
+  Value *past = draft_input(draft, PAST_KEY), *sink = sink_of(reader, draft), *outputs[] = {NULL, NULL, NULL, NULL};
   for (int i = KEY; i <= VALUE; i++) {
     x[i] = with_past(reader, draft, draft_input(draft, i + 2), x[i], first);
     if (i < draft->n_outputs && draft->outputs[i])
@@ -177,9 +192,16 @@ bool adapt_group_query(OnnxReader *reader, Draft *draft) {
   draft->inputs = arena_copy(reader->arena, inputs, sizeof inputs);
   draft->n_inputs = sizeof inputs / sizeof *inputs;
   draft->outputs = arena_copy(reader->arena, outputs, sizeof outputs);
-  draft->n_outputs = 1;
-  Value *output = draft_take_output(draft, 0);
-  Value *apart = contrib_heads_together(reader, draft, draft->outputs[0]);
+  draft->n_outputs = sink ? 4 : 1;
+  Value *output = draft_take_output(draft, 0), *y = draft->outputs[0];
+  if (sink) {
+    enum { SCORES = 3, WITH_BIAS = 2 };
+    Value *scores = graph_value(draft->scope->graph, draft->name, draft->where);
+    draft->outputs[SCORES] = scores;
+    draft_set_int(reader, draft, "qk_matmul_output_mode", WITH_BIAS);
+    y = beside_sink(reader, draft, y, scores, sink);
+  }
+  Value *apart = contrib_heads_together(reader, draft, y);
   draft_node_onto(reader, draft, "Identity", 1, &apart, output);
   rename_attributes(reader, draft);
   return true;
