@@ -111,7 +111,6 @@ bool shape_scatter_nd(Graph *graph, Node *node) {
   return set_shape(graph, node, 0, data->rank, data->shape);
 }
 
-/* A block of at most the cache's places along the axis; elsewhere the shapes agree. */
 /* Where bounds leave it open, places beyond the cache's end fail in a run; around a ring's end none are beyond. */
 static bool check_block_fits(Graph *graph, const Node *node, int axis) {
   const Value *past = node->inputs[0], *block = node->inputs[1];
@@ -127,6 +126,7 @@ static bool check_block_fits(Graph *graph, const Node *node, int axis) {
                            shape_text(graph, block), shape_text(graph, past), axis, dim_text(graph, longest));
 }
 
+/* A block of at most the cache's places along the axis; elsewhere the shapes agree. */
 bool shape_tensor_scatter(Graph *graph, Node *node) {
   const Value *past = node->inputs[0], *block = node->inputs[1];
   const Dim *wanted[MAX_RANK];
