@@ -112,7 +112,7 @@ static inline rnncc_status refused(rnncc_status status, const char *reason, cons
   return status;
 }
 
-/* Memory for a context; NULL: none. */
+/* Memory, for a context or weights that are set, aligned as contexts are; NULL: none. */
 RUNTIME_LOCAL void *memory_take(size_t bytes);
 RUNTIME_LOCAL void memory_give(void *memory);
 

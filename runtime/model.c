@@ -32,10 +32,11 @@ static size_t weights_end(const Module *module) {
   return end;
 }
 
+enum { HUGE_BYTES = 1 << 21 }; /* of most CPUs; where they are larger, the system takes those that fit */
+
 /* Asks the system to read weights that are not in memory yet into huge pages, and to map them so. If it cannot, nothing
  * is lost. */
 static void prefer_huge_pages(const Module *module) {
-  enum { HUGE_BYTES = 1 << 21 }; /* of most CPUs; where they are larger, the system takes those that fit */
   uintptr_t weights = (uintptr_t)module->weights;
   uintptr_t begin = (weights + weights_begin(module) + HUGE_BYTES - 1) & ~(uintptr_t)(HUGE_BYTES - 1);
   uintptr_t end = (weights + weights_end(module)) & ~(uintptr_t)(HUGE_BYTES - 1);
@@ -51,7 +52,14 @@ static bool weights_are_whole(const Module *module) {
   return !strcmp(hex, module->info.weights_sha256);
 }
 
-void *memory_take(size_t bytes) { return aligned_alloc(CONTEXT_ALIGNMENT, bytes); }
+/* Large memory is to be in huge pages: kernels go down matrices whose rows are pages apart. */
+void *memory_take(size_t bytes) {
+  size_t alignment = bytes >= 2 * HUGE_BYTES ? HUGE_BYTES : CONTEXT_ALIGNMENT;
+  size_t whole = (bytes + alignment - 1) / alignment * alignment;
+  void *memory = aligned_alloc(alignment, whole ? whole : alignment);
+  if (memory && alignment == HUGE_BYTES) madvise(memory, whole, MADV_HUGEPAGE);
+  return memory;
+}
 void memory_give(void *memory) { free(memory); }
 
 rnncc_status model_create(const Module *module, const rnncc_options *given, rnncc_model **out, const char **why) {

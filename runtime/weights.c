@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "float_mode.h"
 #include "fork_guard.h"
@@ -58,22 +57,11 @@ static bool has_block(const ModelWeights *w, int index) {
 
 /* ---- blocks ---- */
 
-enum { HUGE_PAGE = 1 << 21 /* of most CPUs */ };
-
-/* Large ones are to be in huge pages: a new one is written from one end to the other. */
-static unsigned char *memory_for(size_t bytes) {
-  size_t alignment = bytes >= 2 * HUGE_PAGE ? HUGE_PAGE : CONTEXT_ALIGNMENT;
-  size_t whole = (bytes + alignment - 1) / alignment * alignment;
-  unsigned char *memory = aligned_alloc(alignment, whole ? whole : alignment);
-  if (memory && alignment == HUGE_PAGE) madvise(memory, whole, MADV_HUGEPAGE);
-  return memory;
-}
-
 /* Of bytes that no copy writes all are 0, and stay so. */
 static WeightsBlock *new_block(const ModelWeights *w, int index) {
   size_t bytes = table_of(w)->block_bytes[index];
   WeightsBlock *block = calloc(1, sizeof *block);
-  unsigned char *data = block ? memory_for(bytes) : NULL;
+  unsigned char *data = block ? memory_take(bytes) : NULL;
   if (!data) {
     free(block);
     return NULL;
@@ -84,7 +72,7 @@ static WeightsBlock *new_block(const ModelWeights *w, int index) {
 }
 
 static void free_block(WeightsBlock *block) {
-  if (block && block->owned) free(block->data);
+  if (block && block->owned) memory_give(block->data);
   free(block);
 }
 
@@ -335,7 +323,7 @@ static bool begin_weights(ModelWeights *w) {
   w->spares = calloc((size_t)table_of(w)->n_blocks, sizeof *w->spares);
   w->guard = fork_guard_create();
   if (derivation) {
-    w->arena = memory_for(derivation->info.arena_bytes);
+    w->arena = memory_take(derivation->info.arena_bytes);
     w->dims = calloc((size_t)(derivation->info.n_dims + derivation->n_data_dims + 1), sizeof *w->dims);
   }
   bool good = none && w->spares && w->guard && ((w->arena && w->dims) || !derivation);
@@ -366,7 +354,7 @@ void model_weights_destroy(ModelWeights *w) {
   if (newest_version(w)) leave_version(w, newest_version(w));
   for (int i = 0; w->spares && i < table_of(w)->n_blocks; i++) free_block(w->spares[i]);
   free(w->spares);
-  free(w->arena);
+  memory_give(w->arena);
   free(w->dims);
   fork_guard_destroy(w->guard);
   free(w);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Arrays between pages that may not be touched: a kernel that reads or writes beyond its tensors ends with a signal."""
+import contextlib
 import ctypes
 import mmap
 
@@ -52,5 +53,19 @@ def guarded_copy(array, at_end=True):
 def allocate_noise():
     """From now on, memory that this process allocates holds noise: a module's memory, where zeros would be right for what
     nobody has written. Only glibc can do that."""
+    set_noise(NOISE ^ 0xFF)
+
+
+def set_noise(byte):
     if hasattr(libc, "mallopt"):
-        libc.mallopt(M_PERTURB, NOISE ^ 0xFF)
+        libc.mallopt(M_PERTURB, byte)
+
+
+@contextlib.contextmanager
+def memory_untouched():
+    """What is allocated meanwhile is as the system gave it: noise would have its pages in memory."""
+    set_noise(0)
+    try:
+        yield
+    finally:
+        allocate_noise()
