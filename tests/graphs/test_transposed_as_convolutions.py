@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """A transposed convolution is an ordinary one of the channels of all phases where that is faster, and computes the same; any
 other stays as it is. By targets of 8 lanes, whatever this CPU has."""
+import re
+
 import numpy as np
 import pytest
 
@@ -22,6 +24,7 @@ CHOSEN = {"few channels": ((2, 24, 12, 14), 3, (4, 4), DOUBLED),
           "a part of the last block": ((1, 24, 30, 30), 20, (6, 6), {"strides": [2, 2], "pads": [2, 2, 2, 2]})}
 OTHERS = {"many channels of few pixels": ((1, 64, 4, 4), 32, (4, 4), DOUBLED),
           "many zeros": ((1, 64, 32, 32), 32, (3, 3), {**DOUBLED, "output_padding": [1, 1]}),
+          "a stride far beyond the window": ((1, 1, 1, 1), 1, (1, 1), {"strides": [65536] * 2, "output_padding": [65535] * 2}),
           "no stride": ((1, 8, 6, 6), 3, (3, 3), {"pads": [1, 1, 1, 1]}),
           "more outputs than inputs times the stride": ((1, 24, 12, 14), 3, (4, 4), {"strides": [2, 2]}),
           "a dilation": ((1, 24, 12, 14), 3, (2, 2), {"strides": [2, 2], "dilations": [2, 2], "pads": [1, 1, 0, 0]}),
@@ -93,3 +96,11 @@ def test_others_stay(name, rnncc, tmp_path):
 
 def test_weights_that_can_change_stay(rnncc, tmp_path):
     assert "ConvTranspose" in operators(rnncc, network(CHOSEN["few channels"]), tmp_path, "--weights=mutable")
+
+
+def test_modules_for_the_edge_have_no_more_than_twice_the_weights(rnncc, tmp_path):
+    """Four phases of nine points would be 2.25 times the window's 16."""
+    model, out = network(CHOSEN["whole blocks by Winograd's"]).write(tmp_path), tmp_path / "net.a"
+    done = rnncc(model, "-o", out, "--static", "--profile=edge", *TARGET)
+    assert done.returncode == 0, done.stderr
+    assert int(re.search(r"(\d+) bytes of weights", done.stdout + done.stderr)[1]) < 2 * 4 * 32 * 16 * 16

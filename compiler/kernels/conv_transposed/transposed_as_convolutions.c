@@ -52,6 +52,20 @@ static bool is_known(const Value *weights) {
   return weights->data && weights->dtype == RNNCC_F32 && !weights->block && !weights->narrow;
 }
 
+/* So many times the transposed one's weights, packed by vectors, are the convolution's at most, zeros among them; where
+ * memory is little. Winograd's algorithm makes more of them. */
+enum { MOST_WEIGHTS = 4, MOST_AT_EDGE = 2 };
+
+static bool has_few_weights(const Graph *graph, const Phases *phases, int64_t K) {
+  int lanes = graph->config->target->lanes;
+  int64_t taps = 1, window = 1, most = graph->config->edge ? MOST_AT_EDGE : MOST_WEIGHTS;
+  for (int i = 0; i < phases->n_axes; i++) {
+    taps *= points(&phases->axes[i]);
+    window *= phases->axes[i].window;
+  }
+  return round_up(phases->count * K, lanes) * taps <= most * round_up(K, lanes) * window;
+}
+
 /* Is there such a convolution? */
 static bool has_phases(Graph *graph, const Node *node, Phases *phases) {
   Window window;
@@ -64,7 +78,7 @@ static bool has_phases(Graph *graph, const Node *node, Phases *phases) {
     if (!read_axis(graph, &window, i, x->shape[2 + i], &phases->axes[i])) return false;
     phases->count *= window.stride[i];
   }
-  return phases->count > 1;
+  return phases->count > 1 && has_few_weights(graph, phases, dim_value(node->inputs[1]->shape[1]));
 }
 
 /* ---- weights ---- */
