@@ -93,6 +93,17 @@ def test_operators_of_com_microsoft_run_in_a_module(compile, tmp_path):
     assert_all_alike(run_module(compile(write(tmp_path, model)), feeds, threads=(1, 3)), names)
 
 
+@pytest.mark.parametrize("sink", ["a sink", "a smooth softmax"])
+def test_heads_of_16_bits_have_a_sink_too(sink, reference, tmp_path):
+    name = f"GroupQueryAttention, {sink}"
+    node, inputs, results = node_of(name)
+    halves = {key: array.astype(numpy.float16) if array.dtype == numpy.float32 else array for key, array in present(inputs).items()}
+    model = model_with([node], halves, results)
+    outputs = reference.run(described(model), write(tmp_path, model), halves)
+    for key, due in peer_run(name).items():
+        numpy.testing.assert_allclose(outputs[key].astype(float), due, rtol=0, atol=2.0**-8)
+
+
 F32, U8, I8, I32, I64 = (
     numpy.zeros((), dtype) for dtype in (numpy.float32, numpy.uint8, numpy.int8, numpy.int32, numpy.int64))
 

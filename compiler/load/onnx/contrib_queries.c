@@ -139,19 +139,16 @@ static void rename_attributes(OnnxReader *reader, Draft *draft) {
   if (window > 0) draft_set_int(reader, draft, "left_window_size", window - 1); /* which counts the query's own key */
 }
 
-/* The score of a key that each head has besides, whose value is 0: [heads, 1, 1], or 0 for all. NULL: there is none. */
-static Value *sink_of(OnnxReader *reader, const Draft *draft) {
-  static const int64_t of_heads[] = {-1, 1, 1};
-  Value *sink = draft_input(draft, SINK);
-  if (sink) return node2(reader, draft, "Reshape", sink, draft_ints(reader, draft, 3, of_heads));
-  return draft_int(draft, "smooth_softmax", -1) == 1 ? draft_number(reader, draft, RNNCC_F32, 0) : NULL;
-}
-
-/* What the sink leaves of results y [B, heads, S, D]: the share of e^scores in their sum with e^sink. */
+/* What a key of each head without a value leaves of results y [B, heads, S, D]: the share of e^scores in their sum with
+ * e^sink. sink: its scores, [heads]; NULL: they are 0. */
 static Value *beside_sink(OnnxReader *reader, const Draft *draft, Value *y, Value *scores, Value *sink) {
+  static const int64_t of_heads[] = {-1, 1, 1};
   Value *sum = node2(reader, draft, "ReduceLogSumExp", scores, one_int(reader, draft, -1));
-  Value *share = node1(reader, draft, "Sigmoid", node2(reader, draft, "Sub", sum, sink));
-  return node2(reader, draft, "Mul", y, share);
+  if (sink) {
+    Value *of_keys = node2(reader, draft, "Reshape", sink, draft_ints(reader, draft, 3, of_heads));
+    sum = node2(reader, draft, "Sub", sum, of_keys);
+  }
+  return node2(reader, draft, "Mul", y, node1(reader, draft, "Sigmoid", sum));
 }
 
 /* Queries, keys and values [B, S, heads * D]; they may stand side by side in the first input. */
@@ -179,7 +176,8 @@ bool adapt_group_query(OnnxReader *reader, Draft *draft) {
   Value *lengths = node2(reader, draft, "Add", last, one_int(reader, draft, 1));
   Value *reached = node2(reader, draft, "Max", lengths, n), *first = node2(reader, draft, "Sub", reached, n);
   if (!turn(reader, draft, first, &x[0], &x[KEY])) return false;
-  Value *past = draft_input(draft, PAST_KEY), *sink = sink_of(reader, draft), *outputs[] = {NULL, NULL, NULL, NULL};
+  Value *past = draft_input(draft, PAST_KEY), *sink = draft_input(draft, SINK), *outputs[] = {NULL, NULL, NULL, NULL};
+  bool has_sink = sink || draft_int(draft, "smooth_softmax", -1) == 1;
   for (int i = KEY; i <= VALUE; i++) {
     x[i] = with_past(reader, draft, draft_input(draft, i + 2), x[i], first);
     if (i < draft->n_outputs && draft->outputs[i])
@@ -192,9 +190,9 @@ bool adapt_group_query(OnnxReader *reader, Draft *draft) {
   draft->inputs = arena_copy(reader->arena, inputs, sizeof inputs);
   draft->n_inputs = sizeof inputs / sizeof *inputs;
   draft->outputs = arena_copy(reader->arena, outputs, sizeof outputs);
-  draft->n_outputs = sink ? 4 : 1;
+  draft->n_outputs = has_sink ? 4 : 1;
   Value *output = draft_take_output(draft, 0), *y = draft->outputs[0];
-  if (sink) {
+  if (has_sink) {
     enum { SCORES = 3, WITH_BIAS = 2 };
     Value *scores = graph_value(draft->scope->graph, draft->name, draft->where);
     draft->outputs[SCORES] = scores;
