@@ -321,7 +321,7 @@ def test_extents_that_are_not_equal_say_where_they_are(rnncc, tmp_path):
     done = rnncc("inspect", net.write(tmp_path))
     assert done.returncode == 2
     for said in ("floor(H / 2) and 2*floor(H / 4) are equal where H is a multiple of 4: bound it so, as --dim 'H=",
-                 "3*floor(H / 3) and H are equal where H is a multiple of 3", "or pad the model's input and crop its output (H: axis 2 of `x`)"):
+                 "H and 3*floor(H / 3) are equal where H is a multiple of 3", "or pad the model's input and crop its output (H: axis 2 of `x`)"):
         assert said in done.stderr, done.stderr
 
 
