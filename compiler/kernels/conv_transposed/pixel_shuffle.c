@@ -2,7 +2,7 @@
 #include "kernels/conv_transposed/pixel_shuffle.h"
 
 #include "ir/family.h"
-#include "kernels/move/strided_copy.h"
+#include "kernels/move/pixel_blocks.h"
 #include "layout/blocked.h"
 #include "layout/layout_costs.h"
 #include "machine/targets.h"
@@ -56,19 +56,10 @@ static int64_t columns_of(const Node *node) {
   return strides->ints[strides->count - 1];
 }
 
-/* Axes of both tensors: n, k, h, u, w, v. */
 static void lower_row_major(Program *program, const Node *node) {
-  Graph *graph = program->graph;
-  DimTable *dims = graph->dims;
   const Value *x = node->inputs[0], *y = node->outputs[0];
-  Blocked in = blocked_of(graph, x);
-  const Dim *one = dim_const(dims, 1), *u = dim_const(dims, rows_of(node)), *v = dim_const(dims, columns_of(node));
-  const Dim *plane = dim_mul(dims, in.height, in.width), *phase = dim_mul(dims, y->shape[1], plane);
-  const Dim *row = dim_mul(dims, in.width, v), *image = dim_mul(dims, phase, dim_mul(dims, u, v));
-  const Dim *extent[] = {x->shape[0], y->shape[1], in.height, u, in.width, v};
-  const Dim *from[] = {image, plane, in.width, dim_mul(dims, v, phase), one, phase};
-  const Dim *to[] = {image, dim_mul(dims, plane, dim_mul(dims, u, v)), dim_mul(dims, row, u), row, v, one};
-  StridedBox box = strided_box(graph, 6, extent, from, to);
+  PixelBlocks blocks = {x, y, rows_of(node), columns_of(node), true};
+  StridedBox box = pixel_box(program->graph, &blocks, true);
   lower_strided_copy(program, node, &box, x, y);
 }
 

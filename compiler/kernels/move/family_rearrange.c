@@ -4,6 +4,7 @@
  */
 #include "ir/family.h"
 #include "ir/tensor.h"
+#include "kernels/move/pixel_blocks.h"
 #include "kernels/move/strided_copy.h"
 #include "program/build.h"
 #include "shapes/elements.h"
@@ -36,30 +37,19 @@ static void lower_tile(Program *program, Node *node) {
   lower_strided_copy(program, node, &box, x, y);
 }
 
-/* Axes of the tensor with the channels and of the one with the pixels: n, c, h, block row, w, block column. */
-static void lower_blocks(Program *program, Node *node, const Value *deep, const Value *wide, bool pixel_first) {
-  Graph *graph = program->graph;
-  DimTable *dims = graph->dims;
-  const Dim *d[MAX_RANK], *w[MAX_RANK], *side = dim_const(dims, node_int(node, ATTR_blocksize));
-  dense_strides(graph, deep, d);
-  dense_strides(graph, wide, w);
-  const Dim *channel = dim_mul(dims, d[1], pixel_first ? dim_const(dims, 1) : dim_mul(dims, side, side));
-  const Dim *column = dim_mul(dims, d[1], pixel_first ? wide->shape[1] : dim_const(dims, 1));
-  const Dim *extent[] = {wide->shape[0], wide->shape[1], deep->shape[2], side, deep->shape[3], side};
-  const Dim *deep_stride[] = {d[0], channel, d[2], dim_mul(dims, column, side), d[3], column};
-  const Dim *wide_stride[] = {w[0], w[1], dim_mul(dims, w[2], side), w[2], dim_mul(dims, w[3], side), w[3]};
-  bool from_deep = node->inputs[0] == deep;
-  StridedBox box =
-      strided_box(graph, 6, extent, from_deep ? deep_stride : wide_stride, from_deep ? wide_stride : deep_stride);
+static void lower_blocks(Program *program, Node *node, const Value *deep, const Value *wide) {
+  int64_t side = node_int(node, ATTR_blocksize);
+  PixelBlocks blocks = {deep, wide, side, side, node_word(node, ATTR_mode) == DEPTH_DCR};
+  StridedBox box = pixel_box(program->graph, &blocks, node->inputs[0] == deep);
   lower_strided_copy(program, node, &box, node->inputs[0], node->outputs[0]);
 }
 
 static void lower_depth_to_space(Program *program, Node *node) {
-  lower_blocks(program, node, node->inputs[0], node->outputs[0], node_word(node, ATTR_mode) == DEPTH_DCR);
+  lower_blocks(program, node, node->inputs[0], node->outputs[0]);
 }
 
 static void lower_space_to_depth(Program *program, Node *node) {
-  lower_blocks(program, node, node->outputs[0], node->inputs[0], node_word(node, ATTR_mode) == DEPTH_DCR);
+  lower_blocks(program, node, node->outputs[0], node->inputs[0]);
 }
 
 /* Fills the output with one element. */
