@@ -13,6 +13,9 @@
  * chunk of tiles has its input in cache for every group; with all tiles in one chunk they split the output channels,
  * and each weight is read once.
  *
+ * With RUNS the tiles of a row that are alike are one call: to find the addresses of each takes as long as a tenth of
+ * its multiply-adds where input channels are few.
+ *
  * With PROLOGUE (batch normalisation and activation of the input, for 1x1 windows) a worker first computes it for all
  * channels of its chunk of tiles, into its own panel, which stays in cache while all oc groups read it.
  *
@@ -89,6 +92,10 @@ enum { PROLOGUE = 0 };
  * it lacks is masked. legal: 0 1 */
 enum { ANY_WIDTH = 0 };
 
+/* 1: tiles of a row that are alike are one call. Not with ANY_WIDTH.
+ * legal: 0 1 */
+enum { RUNS = 0 };
+
 enum {
   /* Tiles of a row: the first WIDE_TILES have WIDE columns, the others one fewer. */
   ROW_TILES = (OUT_W + COLUMNS - 1) / COLUMNS,
@@ -161,6 +168,7 @@ SIMD_FUNCTION void block(vec sums[OC_VECTORS][COLUMNS], const Place *p, const fl
   for (int64_t r = p->first_row; r < p->end_row; r++) {
     for (int64_t s = 0; s < WINDOW_W; s++) {
       const float *in = x + (r * DILATION_H * IN_W + s * DILATION_W) * IN_BLOCK;
+      if (RUNS) in = vapart(in); /* or clang would keep what the next taps read again, and spill sums */
       const float *weights = w + (r * WINDOW_W + s) * vectors * TAP;
       if (ANY_WIDTH)
         multiply_any(sums, in, weights, depth, vectors, columns, p->inside[s]);
@@ -249,6 +257,27 @@ static __attribute__((noinline)) void any_tile(const Conv *c, const Place *p, co
     tile_of(c, p, pass, OC_VECTORS);
 }
 
+/* RUNS: `tiles` tiles, one behind the other in a row. The bias is loaded for each, or clang would keep its vectors, and
+ * spill sums. */
+SIMD_FUNCTION void row_of(const Conv *c, const Place *first, const Pass *pass, int64_t tiles, int vectors) {
+  Place p = *first;
+  for (int64_t i = 0; i < tiles; i++) {
+    if (BIAS) p.bias = vapart(p.bias);
+    tile_of(c, &p, pass, vectors);
+    p.x += p.columns * STRIDE_W * IN_BLOCK;
+    p.ahead += c->span * p.ahead_lines * LINE;
+    if (RESIDUAL) p.residual += p.columns * OUT_BLOCK;
+    p.y += p.columns * OUT_BLOCK;
+  }
+}
+
+static __attribute__((noinline)) void any_row(const Conv *c, const Place *first, const Pass *pass, int64_t tiles) {
+  if (OC_TAIL > 0 && first->vectors == OC_TAIL)
+    row_of(c, first, pass, tiles, OC_TAIL);
+  else
+    row_of(c, first, pass, tiles, OC_VECTORS);
+}
+
 /* ---- addresses of a tile ---- */
 
 /* The first column of a row's tile; OUT_W for the one past the last. */
@@ -318,16 +347,37 @@ static Pass blocks_of(const Conv *c, int64_t oc_group) {
                 .end = ceil_div((last / c->group_kernels + 1) * c->group_channels, IN_BLOCK)};
 }
 
+/* Tile t, and those behind it in its row that are as wide; of a tile with taps in the padding, it alone. */
+static int64_t tiles_alike(int64_t t, int64_t columns) {
+  int64_t row_tile = t % ROW_TILES, alike = (columns == WIDE ? WIDE_TILES : ROW_TILES) - row_tile;
+  if (INSIDE) return alike;
+  int64_t column = first_column(row_tile), last = IN_W - 1 + PAD_LEFT - (WINDOW_W - 1) * DILATION_W;
+  if (column * STRIDE_W < PAD_LEFT || last < 0) return 1;
+  return max_i64(1, min_i64(alike, (last / STRIDE_W + 1 - column) / columns));
+}
+
+/* RUNS: a run's tiles, in a pass. */
+static void run_rows(const Conv *c, const Run *run, const Pass *pass, int64_t done) {
+  for (int64_t t = run->begin, tiles; t < run->end; t += tiles) {
+    Place p = place_of(c, run, t, pass, done);
+    tiles = min_i64(tiles_alike(t, p.columns), run->end - t);
+    any_row(c, &p, pass, tiles);
+  }
+}
+
 static void run_tiles(const Conv *c, const Run *run) {
   Pass all = blocks_of(c, run->oc_group), pass;
   for (pass.begin = all.begin; pass.begin < all.end; pass.begin = pass.end) {
     pass.end = min_i64(all.end, pass.begin + c->pass);
     pass.first = pass.begin == all.begin;
     pass.last = pass.end == all.end;
-    for (int64_t t = run->begin; t < run->end; t++) {
-      Place p = place_of(c, run, t, &pass, pass.begin - all.begin);
-      any_tile(c, &p, &pass);
-    }
+    if (RUNS)
+      run_rows(c, run, &pass, pass.begin - all.begin);
+    else
+      for (int64_t t = run->begin; t < run->end; t++) {
+        Place p = place_of(c, run, t, &pass, pass.begin - all.begin);
+        any_tile(c, &p, &pass);
+      }
   }
 }
 

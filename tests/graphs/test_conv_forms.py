@@ -66,6 +66,17 @@ def test_plain_leaves_no_tensor_blocked(compile, tmp_path):
     assert not any(f"conv_{name}" in kernels for name in ("direct", "winograd", "depthwise"))
 
 
+@pytest.mark.parametrize("target, unroll, one_call", [("x86-64-v3", 8, True), ("x86-64-v3", 2, False), ("x86-64-v4", 8, False)])
+def test_tiles_of_a_row_are_one_call_where_registers_are_few(rnncc, tmp_path, target, unroll, one_call):
+    """But not in kernels of recorded schedules, whose turns are shorter."""
+    model = Model("row")
+    w = model.constant(signs(numpy.random.default_rng(1), 16, 8, 1, 1))
+    model.output(model.node("Conv", [model.input("x", "f32", [1, 8, 6, 20]), w]))
+    options = [f"--target={target}", f"--conv=direct,unroll={unroll}", "--emit=c", "-o", tmp_path / "c"]
+    assert rnncc(model.write(tmp_path), *options).returncode == 0
+    assert ("any_row" in (tmp_path / "c" / "network.c").read_text()) == one_call
+
+
 @pytest.mark.parametrize("form", ["", "straight", "direct,", "direct,oc", "direct,oc=", "direct,oc=two", "direct,ox=2",
                                   "direct,oc=2,,px=3", "direct oc=2", "direct,oc=123456789", "direct,oc=2,oc=2",
                                   "winograd,px=2", "depthwise,oc=1", "plain,oc=1"])

@@ -49,6 +49,10 @@ NAMED = [
     dict(name="wide_blocks_behind_narrow_ones", channels=(0, 3), kernels=(4, 0), size=(5, 9), window=(2, 2), oc_vectors=1,
          out_vectors=2),
 ]
+# Those whose rows have several tiles, edges, or a last one of its own, also with tiles that are alike in one call.
+RUNS = ["pointwise", "pointwise_residual", "window_3x3", "stem", "row_window", "dilated", "dilated_past_the_plane",
+        "pad_more_than_the_plane", "stride_past_the_window", "groups_of_vectors", "passes", "prologue", "wide_blocks"]
+NAMED += [dict(case, name=f"{case['name']}_runs", runs=1, columns=4) for case in NAMED if case["name"] in RUNS]
 
 
 def random_case(rng, index):
@@ -60,7 +64,7 @@ def random_case(rng, index):
                 residual=rng.randint(0, 1), bias=rng.randint(0, 1), oc_vectors=rng.randint(1, 4),
                 columns=rng.randint(1, 7), unroll=rng.choice([1, 2, 4, 16]), in_pass=rng.choice([1, 2, 100]),
                 group_chunk=rng.choice([1, 2, 100]), tile_chunk=rng.choice([1, 3, 1000]), any_width=rng.randint(0, 1),
-                in_vectors=rng.randint(1, 2), out_vectors=rng.randint(1, 2))
+                in_vectors=rng.randint(1, 2), out_vectors=rng.randint(1, 2), runs=rng.randint(0, 1))
 
 
 def out_extent(case, axis):
@@ -91,6 +95,7 @@ def variant_source(case, lanes):
                  COLUMNS=columns, UNROLL=case.get("unroll", 2),
                  GROUPED=int(groups > 1), BIAS=case.get("bias", 1), RESIDUAL=case.get("residual", 0),
                  PROLOGUE=case.get("prologue", 0), ANY_WIDTH=case.get("any_width", 0),
+                 RUNS=case.get("runs", 0) & ~case.get("any_width", 0),
                  BY_LANES=(oc_vectors + columns) % 2)
     text = kernel_builder.template("conv_direct", **knobs)
     for hook, body in (("epilogue", "vmax(x, vzero())"), ("prologue", "vabs(x)")):

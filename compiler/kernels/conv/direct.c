@@ -232,6 +232,13 @@ static const char *prologue_body(Arena *arena, const Node *node) {
   return elementwise_epilogue_body(arena, &chain);
 }
 
+/* Are tiles of a row one call? Tiles of few sums are short, so that their addresses count; recorded schedules have
+ * shorter turns of the inner loop, and keep their kernels. */
+static bool has_runs(const Graph *graph, const DirectSchedule *schedule) {
+  return target_has_few_registers(graph->config->target) && schedule->plan.unroll == DIRECT_LONG_TURN &&
+         axis_is_known(&schedule->w);
+}
+
 static KernelSpec *direct_spec(const Graph *graph, const Node *node) {
   Arena *arena = graph->arena;
   const DirectSchedule *schedule = schedule_of(node);
@@ -249,6 +256,7 @@ static KernelSpec *direct_spec(const Graph *graph, const Node *node) {
   if (!axis_is_known(&schedule->w)) kernel_knob(spec, "ANY_WIDTH", 1);
   if (graph->config->target->lane_operands) kernel_knob(spec, "BY_LANES", 1);
   kernel_knob(spec, "UNROLL", plan->unroll);
+  if (has_runs(graph, schedule)) kernel_knob(spec, "RUNS", 1);
   kernel_knob(spec, "GROUPED", conv->groups > 1);
   kernel_knob(spec, "BIAS", conv->bias != NULL);
   kernel_knob(spec, "RESIDUAL", conv->residual != NULL);

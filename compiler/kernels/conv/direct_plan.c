@@ -314,7 +314,8 @@ typedef struct Search {
  * as it does those of floats that are lanes. */
 enum { UNROLLS = 3 };
 static const int *unrolls_of(const Search *s) {
-  static const int few_sums[UNROLLS] = {8, 4, 2}, many_sums[UNROLLS] = {2, 1, 4}, short_turns[UNROLLS] = {1, 2, 4};
+  static const int few_sums[UNROLLS] = {DIRECT_LONG_TURN, 4, 2}, many_sums[UNROLLS] = {2, 1, 4},
+                   short_turns[UNROLLS] = {1, 2, 4};
   const Target *target = s->target;
   if (target->two_operands || (target->lane_operands && s->layer->of_bytes)) return short_turns;
   return target_has_few_registers(target) && !s->layer->of_bytes ? few_sums : many_sums;

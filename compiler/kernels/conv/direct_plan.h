@@ -31,6 +31,9 @@ typedef struct DirectLayer {
   bool by_two;   /* of these: two columns and two steps at once; depth and span are even */
 } DirectLayer;
 
+/* Channels of a turn of the inner loop where registers are few. */
+enum { DIRECT_LONG_TURN = 8 };
+
 typedef struct DirectPlan {
   int oc_vectors;                  /* of a tile */
   int columns;                     /* of a tile, at most */
