@@ -5,6 +5,7 @@ import dataclasses
 import json
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import types
 import numpy as np
 import pytest
 from conftest import ROOT, build_directory
+from support.bench import assert_refused, bench, listed
 from support.machine import need_isa
 
 os.environ.setdefault("RNNCC_BUILD", str(build_directory()))
@@ -25,10 +27,6 @@ from benchmarks.cases import CASES, LISTED, OF_ISA, QUICK, Case, case_named  # n
 SMALL = [Case("LSTM", 8, T=5, B=3), Case("GRU", 8, T=5, B=3), Case("RNN", 8, T=5), Case("LSTM", 8, T=5, layers=3),
          Case("LSTM", 8, T=5, B=2, bidirectional=True), Case("GRU", 8, T=5, B=2, bidirectional=True),
          Case("LSTM", 8, T=1), Case("GRU", 8, T=1, B=2)]
-
-
-def bench(*words, **options):
-    return subprocess.run([ROOT / "tools" / "bench", *words], capture_output=True, text=True, timeout=300, **options)
 
 
 # The command line
@@ -45,9 +43,17 @@ def test_a_name_says_all_of_a_case():
         assert case_named(name) is None
 
 
+def test_help_says_what_each_benchmark_compares():
+    """tools/bench lists those with command lines of their own a second time."""
+    source = (ROOT / "tools" / "bench").read_text()
+    assert {*re.findall(r'"(\w+)": \w+_run', source), "model"} == set(arguments.OWN)
+    said = bench("--help").stdout
+    for name in (*arguments.OWN, "rnn", "cnn", "products", "lowp", "ablation", "compare"):
+        assert re.search(rf"^    {name}  +\S", said, re.M), name
+
+
 def test_list_prints_the_cases_that_patterns_choose():
-    done = bench("rnn", "--case", "gru_64*", "--list")
-    assert (done.returncode, done.stdout.split()) == (0, ["gru_64", "gru_64_b10"])
+    assert listed("rnn", "--case", "gru_64*") == ["gru_64", "gru_64_b10"]
 
 
 @pytest.mark.parametrize("words, complaint", [
@@ -56,8 +62,7 @@ def test_list_prints_the_cases_that_patterns_choose():
     (["rnn", "--without", "numpy"], "numpy"), (["rnn", "--target", "x86-64-v5"], "x86-64-v5"),
     (["rnn", "--rnncc=--target=x86-64-v3"], "give it to tools/bench")])
 def test_a_bad_argument_is_named_before_anything_is_set_up(words, complaint):
-    done = bench(*words)
-    assert done.returncode == 2 and complaint in done.stderr and "Traceback" not in done.stderr
+    assert_refused(*words, told=complaint)
 
 
 def test_packages_that_cannot_be_had_end_it_with_exit_code_5(tmp_path):

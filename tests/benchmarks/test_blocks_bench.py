@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """tools/bench blocks: its command line, its blocks and its page."""
-import subprocess
 import sys
 
 import numpy
 import pytest
 from conftest import ROOT
+from support.bench import assert_refused, listed
 
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "models")]
 
@@ -13,19 +13,14 @@ from benchmarks import blocks_run, turns  # noqa: E402
 from benchmarks.environment import Missing  # noqa: E402
 
 
-def bench(*words):
-    return subprocess.run([ROOT / "tools" / "bench", "blocks", *words], capture_output=True, text=True, timeout=60)
-
-
 def test_the_blocks_are_listed():
-    assert bench("--list").stdout.split() == [*blocks_run.CASES]
-    assert bench("--list", "additive*").stdout.split() == ["additive_step", "additive_text"]
+    assert listed("blocks") == [*blocks_run.CASES]
+    assert listed("blocks", "additive*") == ["additive_step", "additive_text"]
 
 
 @pytest.mark.parametrize("words, told", [(["heads"], "heads"), (["--without", "openvino"], "openvino"), (["--threads", "0"], "0")])
 def test_what_is_not_there_is_refused(words, told):
-    done = bench(*words)
-    assert done.returncode == 2 and told in done.stderr and "Traceback" not in done.stderr
+    assert_refused("blocks", *words, told=told)
 
 
 def test_the_page_compares_with_the_unfused_graph_and_peers():

@@ -3,7 +3,6 @@
 import copy
 import os
 import shutil
-import subprocess
 import sys
 
 import numpy as np
@@ -16,6 +15,7 @@ sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "models")]
 from benchmarks import arguments, cnn_job, cnn_report, contestants, layers, machine, measure, report, run  # noqa: E402
 from benchmarks.cnn_cases import CASES, QUICK, case_named  # noqa: E402
 from networks import NETWORKS  # noqa: E402
+from support.bench import listed  # noqa: E402
 from support.model_builder import Model  # noqa: E402
 
 
@@ -33,9 +33,7 @@ def test_a_batch_is_a_case_that_is_not_judged():
 
 
 def test_list_prints_the_cases_that_patterns_choose():
-    done = subprocess.run([ROOT / "tools" / "bench", "cnn", "--case", "vgg1[69]", "--list"], capture_output=True,
-                          text=True, timeout=60)
-    assert (done.returncode, done.stdout.split()) == (0, ["vgg16", "vgg19"])
+    assert listed("cnn", "--case", "vgg1[69]") == ["vgg16", "vgg19"]
 
 
 @pytest.fixture(scope="module")

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 """tools/bench compare except its measurements: no time is judged here."""
 import os
-import subprocess
 import sys
 from types import SimpleNamespace
 
 import pytest
 from conftest import ROOT, build_directory
+from support.bench import assert_refused
 
 os.environ.setdefault("RNNCC_BUILD", str(build_directory()))
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "models")]
@@ -28,8 +28,7 @@ def test_all_recurrent_cases_and_networks_are_compared():
 
 @pytest.mark.parametrize("words", [["missing/rnncc"], [OTHER, "--case", "resnet51"], [OTHER, "--threads", "1,2"]])
 def test_a_bad_argument_is_named_before_anything_is_set_up(words):
-    done = subprocess.run([ROOT / "tools" / "bench", "compare", *words], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2 and words[-1] in done.stderr and "Traceback" not in done.stderr
+    assert_refused("compare", *words, told=words[-1])
 
 
 def test_the_other_compiler_makes_the_module_before():

@@ -2,12 +2,12 @@
 """tools/bench model except its measurements: what it computes from predictions and records."""
 import json
 import random
-import subprocess
 import sys
 
 import numpy
 import pytest
 from conftest import ROOT
+from support.bench import assert_refused, listed
 
 sys.path.insert(0, str(ROOT / "tools"))
 
@@ -118,10 +118,7 @@ def test_the_page_is_of_one_target_and_its_instruction_set(monkeypatch):
 
 
 def test_networks_are_chosen_by_name():
-    def listed(*words):
-        done = subprocess.run([ROOT / "tools" / "bench", "model", *words, "--list"], capture_output=True, text=True)
-        return done.returncode, done.stdout.split()
-
-    assert listed("resnet1*", "vgg16") == (0, ["resnet18", "resnet101", "resnet152", "vgg16"])
-    assert listed("lenet")[0] == 2
-    assert len(listed()[1]) == len(set(listed()[1])) >= 16
+    assert listed("model", "resnet1*", "vgg16") == ["resnet18", "resnet101", "resnet152", "vgg16"]
+    assert_refused("model", "lenet", "--list", told="lenet")
+    networks = listed("model")
+    assert len(networks) == len(set(networks)) >= 16

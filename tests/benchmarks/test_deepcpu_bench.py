@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """tools/bench deepcpu: its command line and its page. Its networks are tested in tests/pytorch."""
-import subprocess
 import sys
 
 import pytest
 from conftest import ROOT
+from support.bench import assert_refused, listed
 
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "models")]
 
@@ -12,19 +12,14 @@ from benchmarks import deepcpu_run  # noqa: E402
 from networks import READERS  # noqa: E402
 
 
-def bench(*words):
-    return subprocess.run([ROOT / "tools" / "bench", "deepcpu", *words], capture_output=True, text=True, timeout=60)
-
-
 def test_the_applications_are_listed():
-    assert bench("--list").stdout.split() == [*READERS] == [*deepcpu_run.CASES]
-    assert bench("--list", "*reader").stdout.split() == ["attention_sum_reader"]
+    assert listed("deepcpu") == [*READERS] == [*deepcpu_run.CASES]
+    assert listed("deepcpu", "*reader") == ["attention_sum_reader"]
 
 
 @pytest.mark.parametrize("words, told", [(["bidafs"], "bidafs"), (["--without", "ncnn"], "ncnn"), (["--threads", "0"], "0")])
 def test_what_is_not_there_is_refused(words, told):
-    done = bench(*words)
-    assert done.returncode == 2 and told in done.stderr and "Traceback" not in done.stderr
+    assert_refused("deepcpu", *words, told=told)
 
 
 ROWS = [deepcpu_run.Row("bidaf", {"rnncc": 3.0, "onnxruntime": 5.0, "torch": 12.0}, {"onnxruntime": 0.6, "torch": 0.25},

@@ -1,32 +1,26 @@
 # SPDX-License-Identifier: MIT
 """tools/bench exported: its command line and its page. What it exports is tested in tests/pytorch."""
-import subprocess
 import sys
 
 import pytest
 from conftest import ROOT
+from support.bench import assert_refused, listed
 
 sys.path.insert(0, str(ROOT / "tools"))
 
 from benchmarks import exported_run  # noqa: E402
 
 
-def bench(*words):
-    return subprocess.run([ROOT / "tools" / "bench", "exported", *words], capture_output=True, text=True, timeout=60)
-
-
 def test_the_networks_of_the_tests_are_listed():
-    done = bench("--list")
-    listed = done.stdout.split()
-    assert done.returncode == 0 and {"crnn", "u_net", "wavenet_step", "conformer", "vision_transformer"} < set(listed)
-    assert len(listed) == len(set(listed)) >= 40
-    assert bench("--list", "u_net", "crnn").stdout.split() == ["u_net", "crnn"]
+    cases = listed("exported")
+    assert {"crnn", "u_net", "wavenet_step", "conformer", "vision_transformer"} < set(cases)
+    assert len(cases) == len(set(cases)) >= 40
+    assert listed("exported", "u_net", "crnn") == ["u_net", "crnn"]
 
 
 @pytest.mark.parametrize("words, told", [(["unet"], "found unet"), (["--threads", "two"], "invalid int value")])
 def test_a_network_that_is_not_there_is_refused(words, told):
-    done = bench(*words)
-    assert done.returncode == 2 and told in done.stderr
+    assert_refused("exported", *words, told=told)
 
 
 def test_the_page_has_each_network_the_mean_and_the_worst():

@@ -1,29 +1,24 @@
 # SPDX-License-Identifier: MIT
 """tools/bench fft: its command line, its models, and its ratios. Its kernels are tested in graphs/test_fourier.py."""
-import subprocess
 import sys
 
 import pytest
 from conftest import ROOT
+from support.bench import assert_refused, listed
 
 sys.path.insert(0, str(ROOT / "tools"))
 
 from benchmarks import fft_run, turns  # noqa: E402
 
 
-def bench(*words):
-    return subprocess.run([ROOT / "tools" / "bench", "fft", *words], capture_output=True, text=True, timeout=60)
-
-
 def test_each_length_is_a_case_there_and_back():
-    assert len(bench("--list").stdout.split()) == 4 * len(fft_run.LENGTHS)
-    assert bench("--list", "real_960*").stdout.split() == ["real_960x1", "real_960x100"]
+    assert len(listed("fft")) == 4 * len(fft_run.LENGTHS)
+    assert listed("fft", "real_960*") == ["real_960x1", "real_960x100"]
 
 
 @pytest.mark.parametrize("words, told", [(["real_257x1"], "real_257x1"), (["--rounds", "0"], "--rounds")])
 def test_what_is_no_case_or_count_is_refused(words, told):
-    done = bench(*words)
-    assert done.returncode == 2 and told in done.stderr
+    assert_refused("fft", *words, told=told)
 
 
 @pytest.mark.parametrize("kind", ["real", "inverse"])

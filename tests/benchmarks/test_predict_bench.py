@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from conftest import ROOT
+from support.bench import assert_refused, listed
 
 sys.path.insert(0, str(ROOT / "tools"))
 
@@ -140,13 +141,9 @@ def test_the_page_has_both_kinds_with_and_without_calibration():
 
 
 def test_cases_are_chosen_by_name():
-    def listed(*words):
-        done = subprocess.run([ROOT / "tools" / "bench", "predict", *words, "--list"], capture_output=True, text=True)
-        return done.returncode, done.stdout.split()
-
-    assert listed("lstm_64*", "vgg16") == (0, ["lstm_64", "lstm_64_b10", "vgg16"])
-    assert listed("lenet")[0] == 2
-    assert {case.name for case in cases.CASES} < set(predict_run.DISTINCT) < set(listed()[1])
+    assert listed("predict", "lstm_64*", "vgg16") == ["lstm_64", "lstm_64_b10", "vgg16"]
+    assert_refused("predict", "lenet", "--list", told="lenet")
+    assert {case.name for case in cases.CASES} < set(predict_run.DISTINCT) < set(listed("predict"))
 
 
 def test_a_slice_of_a_module_is_measured(rnncc, root, tmp_path):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """tools/bench static, but for reading object code (kernels/test_hot_loops.py): its command line and its page."""
 import json
-import subprocess
 import sys
 
 import pytest
 from conftest import ROOT
+from support.bench import assert_refused, listed
 
 sys.path.insert(0, str(ROOT / "tools"))
 
@@ -26,14 +26,9 @@ def found(sums, loads, spills, transforms=False, **cycles):
     return static_run.Found(loop, times)
 
 
-def bench(*words):
-    return subprocess.run([ROOT / "tools" / "bench", "static", *words], capture_output=True, text=True, timeout=60)
-
-
 def test_all_recurrent_layers_and_networks_are_cases():
-    done = bench("--list")
-    assert done.returncode == 0 and {"lstm_256_b10", "gru_1024", "resnet50", "vgg19", "vocoder"} < set(done.stdout.split())
-    assert bench("--list", "gru_1024*").stdout.split() == ["gru_1024", "gru_1024_b10", "gru_1024_t1"]
+    assert {"lstm_256_b10", "gru_1024", "resnet50", "vgg19", "vocoder"} < set(listed("static"))
+    assert listed("static", "gru_1024*") == ["gru_1024", "gru_1024_b10", "gru_1024_t1"]
 
 
 def test_networks_of_transposed_convolutions_are_cases(rnncc, tmp_path):
@@ -46,8 +41,7 @@ def test_networks_of_transposed_convolutions_are_cases(rnncc, tmp_path):
 
 @pytest.mark.parametrize("words, what", [(["lstm_255"], "no such case"), (["--target=x87"], "invalid choice")])
 def test_a_case_or_target_that_is_not_there_is_refused(words, what):
-    done = bench(*words)
-    assert (done.returncode, done.stdout) == (2, "") and what in done.stderr
+    assert_refused("static", *words, told=what)
 
 
 def test_a_good_loop_has_no_faults():

@@ -1,30 +1,25 @@
 # SPDX-License-Identifier: MIT
 """tools/bench steps: its command line, its networks and its lines, but for its measuring."""
-import subprocess
 import sys
 
 import numpy
 import pytest
 from conftest import ROOT
+from support.bench import assert_refused, listed
 
 sys.path[:0] = [str(ROOT / "tools")]
 
 from benchmarks import steps_run  # noqa: E402
 
 
-def bench(*words):
-    return subprocess.run([ROOT / "tools" / "bench", "steps", *words], capture_output=True, text=True, timeout=60)
-
-
 def test_the_cases_are_listed():
-    assert bench("--list").stdout.split() == [*steps_run.CASES]
-    assert bench("--list", "cnn*").stdout.split() == ["cnn_32", "cnn_strided"]
+    assert listed("steps") == [*steps_run.CASES]
+    assert listed("steps", "cnn*") == ["cnn_32", "cnn_strided"]
 
 
 @pytest.mark.parametrize("words, told", [(["cnn_31"], "cnn_31"), (["--threads", "0"], "0"), (["--clock", "sun"], "sun")])
 def test_what_is_not_there_is_refused(words, told):
-    done = bench(*words)
-    assert done.returncode == 2 and told in done.stderr and "Traceback" not in done.stderr
+    assert_refused("steps", *words, told=told)
 
 
 def test_products_are_counted_both_ways_and_the_first_layer_has_no_gradient_for_images():

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 """tools/bench train: its command line, its networks and its page, but for its measuring."""
 import re
-import subprocess
 import sys
 
 import numpy
 import pytest
 from conftest import ROOT
+from support.bench import assert_refused, listed
 
 sys.path[:0] = [str(ROOT / "tools")]
 
@@ -14,20 +14,15 @@ from benchmarks import contestants, environment, train_cases, train_networks, tr
 from benchmarks.cases import Case  # noqa: E402
 
 
-def bench(*words):
-    return subprocess.run([ROOT / "tools" / "bench", "train", *words], capture_output=True, text=True, timeout=60)
-
-
 def test_the_cases_are_listed():
-    assert bench("--list").stdout.split() == [*train_cases.CASES]
-    assert bench("--list", "gru_800*").stdout.split() == ["gru_800_t50_b32", "gru_800_t300_b20"]
+    assert listed("train") == [*train_cases.CASES]
+    assert listed("train", "gru_800*") == ["gru_800_t50_b32", "gru_800_t300_b20"]
 
 
 @pytest.mark.parametrize("words, told", [(["lstm_801"], "lstm_801"), (["--without", "ncnn"], "ncnn"), (["--threads", "0"], "0"),
                                          (["--clock", "sun"], "sun"), (["--continue"], "--record")])
 def test_what_is_not_there_is_refused(words, told):
-    done = bench(*words)
-    assert done.returncode == 2 and told in done.stderr and "Traceback" not in done.stderr
+    assert_refused("train", *words, told=told)
 
 
 @pytest.mark.parametrize("op", ["RNN", "GRU", "LSTM"])

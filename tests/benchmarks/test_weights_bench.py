@@ -1,30 +1,25 @@
 # SPDX-License-Identifier: MIT
 """tools/bench weights: its command line, and what it times."""
-import subprocess
 import sys
 
 import numpy
 import pytest
 from conftest import ROOT
+from support.bench import assert_refused, listed
 
 sys.path.insert(0, str(ROOT / "tools"))
 
 from benchmarks import weights_run  # noqa: E402
 
 
-def bench(*words):
-    return subprocess.run([ROOT / "tools" / "bench", "weights", *words], capture_output=True, text=True, timeout=60)
-
-
 def test_cases_are_listed():
-    assert bench("--list").stdout.split() == list(weights_run.CASES)
-    assert bench("--list", "gru*").stdout.split() == ["gru_1024", "gru_256"]
+    assert listed("weights") == list(weights_run.CASES)
+    assert listed("weights", "gru*") == ["gru_1024", "gru_256"]
 
 
 @pytest.mark.parametrize("words, told", [(["rnn"], "rnn"), (["--rounds", "0"], "--rounds")])
 def test_what_is_no_case_or_count_is_refused(words, told):
-    done = bench(*words)
-    assert done.returncode == 2 and told in done.stderr
+    assert_refused("weights", *words, told=told)
 
 
 @pytest.mark.parametrize("threads", [1, 3])

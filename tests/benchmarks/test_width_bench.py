@@ -1,29 +1,24 @@
 # SPDX-License-Identifier: MIT
 """tools/bench width: its command line, its model, and its turns with few runs."""
-import subprocess
 import sys
 
 import pytest
 from conftest import ROOT
+from support.bench import assert_refused, listed
 
 sys.path.insert(0, str(ROOT / "tools"))
 
 from benchmarks import width_run  # noqa: E402
 
 
-def bench(*words):
-    return subprocess.run([ROOT / "tools" / "bench", "width", *words], capture_output=True, text=True, timeout=60)
-
-
 def test_the_widths_are_listed():
-    assert bench("--list").stdout.split() == ["32", "48", "64", "100", "256", "512"]
-    assert bench("--list", "33").stdout.split() == ["33"]
+    assert listed("width") == ["32", "48", "64", "100", "256", "512"]
+    assert listed("width", "33") == ["33"]
 
 
 @pytest.mark.parametrize("width, found", [("31", "found 31"), ("513", "found 513"), ("wide", "invalid int value")])
 def test_a_width_beyond_the_reader_is_refused(width, found):
-    done = bench(width)
-    assert (done.returncode, done.stdout) == (2, "") and found in done.stderr
+    assert_refused("width", width, told=found)
 
 
 def test_readers_differ_in_their_width_alone():

@@ -129,13 +129,30 @@ def parse_cases(top, words, cases):
     return given
 
 
+# Those that have command lines of their own, which tools/bench calls.
+OWN = {
+    "model": "predicted times of convolutions, against measured ones",
+    "predict": "predicted times of all that runs, against measured ones",
+    "static": "loops, against what other CPUs could do at best",
+    "width": "a width that only the run knows, against known ones",
+    "exported": "what PyTorch exports, against ONNX Runtime",
+    "deepcpu": "the applications of DeepCPU's paper, against ONNX Runtime, OpenVINO and PyTorch",
+    "blocks": "blocks of networks that read text, against the same graph unfused, ONNX Runtime and PyTorch",
+    "train": "training steps of recurrent layers, against PyTorch's",
+    "steps": "training steps of convolutional networks and losses, against PyTorch's",
+    "fft": "Fourier transforms, against pocketfft and ONNX Runtime",
+    "call": "what a call from Python adds to the run, against ONNX Runtime",
+    "weights": "setting weights, against a copy of as many bytes",
+}
+
+
 def parser():
     top = argparse.ArgumentParser(
         prog="tools/bench",
         description="Compares compiled modules with their peers, or with modules made without a step of the "
                     "compiler: same weights, same input, in turns.",
         epilog="exit: 0 ok, 1 outputs disagree, 2 usage, 5 environment")
-    what = top.add_subparsers(dest="what", required=True, metavar="rnn|cnn|products|lowp|ablation|compare|model|predict|static|width|exported|deepcpu|blocks|train|steps|fft|call|weights")
+    what = top.add_subparsers(dest="what", required=True, metavar="BENCHMARK")
     rnn = what.add_parser(
         "rnn", help="recurrent layers, against ONNX Runtime, OpenVINO and PyTorch",
         epilog="Writes RESULTS.avx512.md, results.avx512.json and rnn.avx512.svg, or those of another instruction set, "
@@ -172,9 +189,8 @@ def parser():
         epilog="Writes COMPARE_RESULTS.md and compare_results.json to build/bench. Times mean something on an idle "
                "machine only.")
     add_compare_options(compare)
-    what.add_parser("model", help="predicted times of convolutions, against measured ones")  # see cost_model_run.py
-    what.add_parser("predict", help="predicted times of all that runs, against measured ones")  # see predict_run.py
-    what.add_parser("static", help="loops, against what other CPUs could do at best")  # see static_run.py
+    for name, says in OWN.items():
+        what.add_parser(name, help=says)
     return top
 
 
