@@ -2,7 +2,7 @@
 """Random models of one operator each for those that no other table of cases has: MORE[name](rng) -> (Model, feeds)."""
 import numpy
 
-from graphs.op_models import one_op, some_shape
+from graphs.op_models import one_op, some_shape, uniform
 from graphs.test_deform_conv import random_node
 
 MORE = {}
@@ -11,10 +11,6 @@ MORE = {}
 def case(build):
     MORE[build.__name__] = build
     return build
-
-
-def uniform(rng, *shape):
-    return rng.uniform(-2, 2, shape).astype(numpy.float32)
 
 
 @case

@@ -5,14 +5,11 @@ import functools
 
 import numpy
 
+from graphs.op_models import uniform
 from support.model_builder import Model
 
 NEWEST = 28
 ATTENTION = {}
-
-
-def uniform(rng, *shape):
-    return rng.uniform(-2, 2, shape).astype(numpy.float32)
 
 
 def one_node(op, arrays, outputs, dims=None, **attributes):

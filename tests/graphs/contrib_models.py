@@ -8,6 +8,8 @@ import functools
 import ml_dtypes
 import numpy
 
+from graphs.op_models import uniform
+
 CONTRIB = {}
 
 
@@ -22,10 +24,6 @@ def constant(array):
 def add(name, op, arrays, outputs=(1,), **attributes):
     """arrays: a function of rng."""
     CONTRIB[name] = lambda rng: (op, arrays(rng), outputs, attributes)
-
-
-def uniform(rng, *shape):
-    return rng.uniform(-2, 2, shape).astype(numpy.float32)
 
 
 def bytes_of(rng, dtype, *shape):

@@ -22,6 +22,10 @@ def whole(rng, shape, low=-4, high=5):
     return rng.integers(low, high, shape).astype(numpy.float32)
 
 
+def uniform(rng, *shape):
+    return rng.uniform(-2, 2, shape).astype(numpy.float32)
+
+
 def some_shape(rng, rank=None, largest=7):
     return tuple(int(extent) for extent in rng.integers(1, largest + 1, rng.integers(0, 5) if rank is None else rank))
 

@@ -5,7 +5,8 @@ import numpy
 import pytest
 from onnx import TensorProto, helper
 
-from graphs.contrib_models import CONTRIB, GROUPED, Constant, bytes_of, constant, grouped, uniform
+from graphs.contrib_models import CONTRIB, GROUPED, Constant, bytes_of, constant, grouped
+from graphs.op_models import uniform
 from support.emitted import run_module
 from support.onnx_files import described, model_of, onnxruntime_run, write
 

@@ -14,8 +14,8 @@ from support.amount import some
 from support.model_builder import Model
 from support.module import Module
 from support.recurrent import model_of
-from support.recurrent_groups import GROUP, assert_near, emulated_outputs, fixed_dims, \
-    group_outputs, in_groups, is_optimised, shapes_of, tolerance
+from support.recurrent_groups import GROUP, assert_near, check_threads, emulated_outputs, fixed_dims, \
+    group_outputs, in_groups, is_optimised, shapes_of, steps_runner, tolerance
 from support.recurrent_int8 import int8_configuration
 from support.refusal import refused
 
@@ -128,12 +128,7 @@ def test_tiles_are_chosen_where_there_are_two_rows(rnncc, tmp_path):
 
 @in_groups(CONFIGURATIONS[:6 * GROUP], 4)
 def test_thread_counts_are_bit_identical(configuration, group, compile, tmp_path):
-    path = compile(model_of(group, **fixed_dims(group)).write(tmp_path), optimised=is_optimised(group))
-    T, B = shapes_of(group)[-1]
-    one, *others = [configuration.own(group_outputs(path, group, T, B, threads)) for threads in (1, 2, 3, 8)]
-    for name in one:
-        for other in others:
-            assert np.array_equal(one[name].view(np.uint32), other[name].view(np.uint32)), name
+    check_threads(configuration, group, compile, tmp_path)
 
 
 def sample_of(configuration, arrays, sample):
@@ -167,15 +162,8 @@ FORWARD = [c for c in CONFIGURATIONS if c.direction == "forward" and not c.lengt
 
 @in_groups(FORWARD, 1)
 def test_pieces_with_carried_states_equal_the_whole_sequence_bit_for_bit(configuration, group, compile, tmp_path):
-    path = compile(model_of(group, streaming=True, B=2).write(tmp_path))
-    T, inputs = 20, [(c, c.random_feeds(20, 2, 0)["x"]) for c in group]
-
-    def run(context, begin, end):
-        feeds = {name: array for c, x in inputs
-                 for name, array in c.named(c.to_layout({"x": x[begin:end]})).items()}
-        y = configuration.own(context.run(feeds))["Y"]
-        return y.transpose(1, 2, 0, 3) if configuration.layout else y
-
+    path, T = compile(model_of(group, streaming=True, B=2).write(tmp_path)), 20
+    run = steps_runner(configuration, group, T, 2)
     with Module(path) as module, module.context() as whole, module.context() as cut:
         expected = run(whole, 0, T)
         got = np.concatenate([run(cut, 0, 7), run(cut, 7, 8), run(cut, 8, T)])

@@ -13,8 +13,8 @@ from onnx import TensorProto, helper, numpy_helper
 from support.amount import some
 from support.module import Module
 from support.recurrent import ACTIVATIONS, GATES, Configuration, model_of, random_configuration
-from support.recurrent_groups import GROUP, check_target, check_values, emulated_outputs, fixed_dims, \
-    group_outputs, in_groups, is_optimised, shapes_of
+from support.recurrent_groups import GROUP, check_target, check_threads, check_values, emulated_outputs, fixed_dims, \
+    in_groups, shapes_of, steps_runner
 
 CONFIGURATIONS = [random_configuration(seed) for seed in some(range(330), 80)]
 
@@ -47,12 +47,7 @@ def test_neon_under_qemu_computes_the_same(configuration, group, compile, aarch6
 
 @in_groups(CONFIGURATIONS[:6 * GROUP], 4)
 def test_thread_counts_are_bit_identical(configuration, group, compile, tmp_path):
-    path = compile(model_of(group, **fixed_dims(group)).write(tmp_path), optimised=is_optimised(group))
-    T, B = shapes_of(group)[-1]
-    one, *others = [configuration.own(group_outputs(path, group, T, B, threads)) for threads in (1, 2, 3, 8)]
-    for name in one:
-        for other in others:
-            assert np.array_equal(one[name].view(np.uint32), other[name].view(np.uint32)), name
+    check_threads(configuration, group, compile, tmp_path)
 
 
 FORWARD = [c for c in CONFIGURATIONS if c.direction == "forward" and not c.lengths][:3 * GROUP]
@@ -61,15 +56,8 @@ FORWARD = [c for c in CONFIGURATIONS if c.direction == "forward" and not c.lengt
 @in_groups(FORWARD, 1)
 def test_chunks_with_carried_state_equal_the_whole_sequence_bit_for_bit(configuration, group, compile, tmp_path):
     path = compile(model_of(group, streaming=True, B=2).write(tmp_path), optimised=group[0] is FORWARD[0])
-    T, B = 20, 2
-    inputs = [(c, c.random_feeds(T, B, 0)["x"]) for c in group]
-
-    def run(context, begin, end):
-        feeds = {name: array for c, x in inputs
-                 for name, array in c.named(c.to_layout({"x": x[begin:end]})).items()}
-        y = configuration.own(context.run(feeds))["Y"]
-        return y.transpose(1, 2, 0, 3) if configuration.layout else y
-
+    T = 20
+    run = steps_runner(configuration, group, T, 2)
     with Module(path) as module, module.context() as whole, module.context() as chunked:
         expected = run(whole, 0, T)
         got = np.concatenate([run(chunked, 0, 7), run(chunked, 7, 8), run(chunked, 8, T)])

@@ -132,12 +132,6 @@ def test_headers_beside_the_unit_are_not_precompiled(unit, tmp_path):
     assert not precompiled(tmp_path)
 
 
-def test_headers_beside_the_unit_are_not_precompiled(unit, tmp_path):
-    """They are of one folder, which may soon be gone."""
-    objects_of(unit("x86-64"), CACHED, tmp_path / "cache")
-    assert not precompiled(tmp_path)
-
-
 def test_headers_of_the_system_may_change(apart, tmp_path):
     """They are not part of what is kept: another libc makes no other module."""
     succeeded(apart(CACHED))

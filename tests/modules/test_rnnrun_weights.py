@@ -10,6 +10,7 @@ import safetensors.numpy
 
 from support import amount
 from support.model_builder import Model
+from support.refusal import safetensors_bytes
 
 
 def layer(seed):
@@ -78,11 +79,6 @@ def test_weights_that_do_not_fit_are_refused(rnnrun, module, tmp_path, arrays, t
     assert done.stdout == ""
 
 
-def with_header(header, data=b""):
-    text = header if isinstance(header, bytes) else json.dumps(header).encode()
-    return struct.pack("<Q", len(text)) + text + data
-
-
 B = {"dtype": "F32", "shape": [3], "data_offsets": [0, 12]}
 
 
@@ -91,27 +87,27 @@ B = {"dtype": "F32", "shape": [3], "data_offsets": [0, 12]}
     (b"", "expected a header of 0 bytes, found 0"),
     (b"\0\0\0", "expected a header of 0 bytes, found 0"),
     (struct.pack("<Q", 2**40) + b"{}", "expected a header of 1099511627776 bytes, found 2"),
-    (with_header(b"[]"), "byte 0 of the header: expected `{`"),
-    (with_header(b'{"b'), "expected `\"`"),
-    (with_header(b'{"b": 3}'), "expected `{`"),
-    (with_header(b'{} 1'), "expected its end"),
-    (with_header({"b": B}, b"0" * 11), "its data are said to be bytes 0 to 12; the file has 11"),
-    (with_header({"b": {**B, "data_offsets": [12, 0]}}, b"0" * 12), "bytes 12 to 0"),
-    (with_header({"b": {**B, "shape": [4]}}, b"0" * 12), "its shape needs 16 bytes of data, it has 12"),
-    (with_header({"b": {**B, "shape": [1] * 9}}, b"0" * 12), "rank above 8"),
-    (with_header({"b": {**B, "shape": [-3]}}, b"0" * 12), "expected a number"),
-    (with_header({"b": {**B, "shape": [10**19]}}, b"0" * 12), "expected a smaller number"),
-    (with_header({"b": {"dtype": "F32", "shape": [3]}}, b"0" * 12), "dtype, shape and data_offsets, each once"),
-    (with_header({"b": {**B, "more": 1}}, b"0" * 12), "dtype, shape and data_offsets, each once"),
-    (with_header(b'{"\\x": 1}'), "an escaped character"),
-    (with_header('{{"b": {}, "b": {}}}'.format(json.dumps(B), json.dumps({**B, "data_offsets": [12, 24]})).encode(), b"0" * 24),
+    (safetensors_bytes(b"[]"), "byte 0 of the header: expected `{`"),
+    (safetensors_bytes(b'{"b'), "expected `\"`"),
+    (safetensors_bytes(b'{"b": 3}'), "expected `{`"),
+    (safetensors_bytes(b'{} 1'), "expected its end"),
+    (safetensors_bytes({"b": B}, b"0" * 11), "its data are said to be bytes 0 to 12; the file has 11"),
+    (safetensors_bytes({"b": {**B, "data_offsets": [12, 0]}}, b"0" * 12), "bytes 12 to 0"),
+    (safetensors_bytes({"b": {**B, "shape": [4]}}, b"0" * 12), "its shape needs 16 bytes of data, it has 12"),
+    (safetensors_bytes({"b": {**B, "shape": [1] * 9}}, b"0" * 12), "rank above 8"),
+    (safetensors_bytes({"b": {**B, "shape": [-3]}}, b"0" * 12), "expected a number"),
+    (safetensors_bytes({"b": {**B, "shape": [10**19]}}, b"0" * 12), "expected a smaller number"),
+    (safetensors_bytes({"b": {"dtype": "F32", "shape": [3]}}, b"0" * 12), "dtype, shape and data_offsets, each once"),
+    (safetensors_bytes({"b": {**B, "more": 1}}, b"0" * 12), "dtype, shape and data_offsets, each once"),
+    (safetensors_bytes(b'{"\\x": 1}'), "an escaped character"),
+    (safetensors_bytes('{{"b": {}, "b": {}}}'.format(json.dumps(B), json.dumps({**B, "data_offsets": [12, 24]})).encode(), b"0" * 24),
      "weight `b` is there twice"),
-    (with_header({"b": B, "w": {**B, "data_offsets": [8, 20]}}, b"0" * 20),
+    (safetensors_bytes({"b": B, "w": {**B, "data_offsets": [8, 20]}}, b"0" * 20),
      "`w`: its data begins at byte 8, inside the data before it, which ends at 12"),
-    (with_header({"w": {**B, "data_offsets": [0, 12]}, "b": B}, b"0" * 12), "begins at byte 0, inside the data before it"),
-    (with_header({"b": {**B, "data_offsets": [4, 16]}}, b"0" * 16),
+    (safetensors_bytes({"w": {**B, "data_offsets": [0, 12]}, "b": B}, b"0" * 12), "begins at byte 0, inside the data before it"),
+    (safetensors_bytes({"b": {**B, "data_offsets": [4, 16]}}, b"0" * 16),
      "`b`: its data begins at byte 4, with a gap after the data before it, which ends at 0"),
-    (with_header({"b": B}, b"0" * 16), "4 bytes after the last tensor belong to none"),
+    (safetensors_bytes({"b": B}, b"0" * 16), "4 bytes after the last tensor belong to none"),
 ])
 def test_files_that_are_not_whole_are_refused(rnnrun, module, tmp_path, content, told):
     path = tmp_path / "bad.safetensors"

@@ -118,3 +118,26 @@ def check_values(configuration, shapes, outputs_of):
 def check_target(configuration, group, compile, tmp_path, *options):
     path = compile(model_of(group, **fixed_dims(group)).write(tmp_path), *options, optimised=is_optimised(group, *options))
     check_values(configuration, shapes_of(group), lambda T, B: configuration.own(group_outputs(path, group, T, B, 2)))
+
+
+def check_threads(configuration, group, compile, tmp_path):
+    """Outputs have the same bits on any number of threads."""
+    path = compile(model_of(group, **fixed_dims(group)).write(tmp_path), optimised=is_optimised(group))
+    T, B = shapes_of(group)[-1]
+    one, *others = [configuration.own(group_outputs(path, group, T, B, threads)) for threads in (1, 2, 3, 8)]
+    for name in one:
+        for other in others:
+            assert np.array_equal(one[name].view(np.uint32), other[name].view(np.uint32)), name
+
+
+def steps_runner(configuration, group, T, B):
+    """run(context, begin, end) -> this configuration's Y, steps first, of these ones of T steps. The context has the states."""
+    inputs = [(c, c.random_feeds(T, B, 0)["x"]) for c in group]
+
+    def run(context, begin, end):
+        feeds = {name: array for c, x in inputs
+                 for name, array in c.named(c.to_layout({"x": x[begin:end]})).items()}
+        y = configuration.own(context.run(feeds))["Y"]
+        return y.transpose(1, 2, 0, 3) if configuration.layout else y
+
+    return run
