@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions of single f64 numbers, in place of libm's. Errors, as tests/kernels/test_double_functions.py
- * checks: tanh 3 ULP, exp, log and pow 1, the others exact. Denormal numbers may be taken and given as zero.
+ * Functions of single f64 numbers, in place of libm's. Errors, as tests/kernels/double_check.c has them: tanh 3 ULP,
+ * exp, log and pow 1, the others exact. Denormal numbers may be taken and given as zero.
  */
 #ifndef DOUBLE_H
 #define DOUBLE_H

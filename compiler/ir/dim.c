@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sums and products of dimensions. Every result is brought into canonical form and looked up in a hash table, so that
- * equal polynomials are one object. Division, minimum and maximum stand in dim_atoms.c.
+ * equal polynomials are one object. Division, minimum and maximum stand in dim_divide.c.
  */
 #include <string.h>
 

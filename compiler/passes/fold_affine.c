@@ -155,7 +155,7 @@ static void simplify_parameters(Graph *graph, Node *node, const ChannelAffine *a
   set_epsilon_zero(graph, node);
 }
 
-/* needs: infer_shapes; no epilogues yet. keeps: types and shapes. */
+/* needs: infer_shapes; no epilogues yet. keeps: types and shapes; results but for rounding. */
 void fold_affine(Graph *graph) {
   UseList uses = graph_uses(graph);
   int kept = 0, n_nodes = graph->n_nodes;

@@ -110,7 +110,8 @@ static void match_square(Graph *graph, Node *node) {
   node->inputs[0] = node->inputs[1] = x;
 }
 
-/* needs: infer_shapes; no epilogues yet. keeps: types and shapes. Removes the patterns' inner nodes. */
+/* needs: infer_shapes; no epilogues yet. keeps: types and shapes; results but for rounding. Removes the patterns' inner
+ * nodes. */
 void match_activations(Graph *graph) {
   UseList uses = graph_uses(graph);
   for (int n = 0; n < graph->n_nodes; n++) {

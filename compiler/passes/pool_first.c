@@ -19,7 +19,7 @@ static bool is_shrinking_mean(Graph *graph, const Node *node) {
   return is_unpadded(&window) && is_strided(&window) && !window.partial;
 }
 
-/* needs: infer_shapes; no epilogues yet. keeps: types and shapes of what remains. */
+/* needs: infer_shapes; no epilogues yet. keeps: types and shapes of what remains; results but for the order of sums. */
 void pool_first(Graph *graph) {
   UseList uses = graph_uses(graph);
   for (int n = 0; n < graph->n_nodes; n++) {

@@ -11,7 +11,8 @@ typedef enum RangeRule {
   RANGES_MSE,        /* the least mean of the squared error */
 } RangeRule;
 
-/* First round: the least and the most; the second, with bins, counts. `means` are sums until ranges_finish(). */
+/* First round: the least and the most; the second, with bins, counts. `means` are sums until watch_activations() ends.
+ */
 void seen_extremes(Seen *seen, const LayerData *activation, const float *data, const int64_t *shape);
 void seen_counts(Seen *seen, const float *data, int64_t count);
 

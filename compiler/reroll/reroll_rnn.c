@@ -16,9 +16,10 @@
 #include "passes.h"
 #include "reroll/roll.h"
 
-/* needs: simplify; no epilogues yet. keeps: types and shapes, the names of inputs and outputs; graphs without a cell.
- * breaks: nothing. Afterwards every cell that a recurrent op can compute is one. A cell with anything else in it, whose
- * inner values are read elsewhere, or whose weights are not constant stays as it is. */
+/* needs: simplify; no epilogues yet. keeps: types and shapes, the names of inputs and outputs; results but for
+ * rounding; graphs without a cell. breaks: nothing. Afterwards every cell that a recurrent op can compute is one. A
+ * cell with anything else in it, whose inner values are read elsewhere, or whose weights are not constant stays as it
+ * is. */
 void reroll_rnn(Graph *graph) {
   const Chains chains = find_chains(graph);
   if (chains.n == 0) return;

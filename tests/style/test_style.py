@@ -60,6 +60,21 @@ def test_include_guards_are_unique():
     assert {guard: paths for guard, paths in guards.items() if len(paths) > 1} == {}
 
 
+COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+ELSEWHERE = {"posix_spawn", "clang_visitChildren", "network.c", "network_x86_64_v3.c", "immintrin.h", "elf.h", "futex.h", "pool_attributes.h",
+             "riscv_vector.h", "cmocka.h"}  # of other projects, and files that rnncc writes
+
+
+def test_comments_name_functions_and_files_that_there_are():
+    texts = {path: path.read_text() for room in ROOMS for path in (ROOT / room).rglob("*") if path.suffix in (".c", ".h", ".def")}
+    there = {path.name for room in ROOMS for path in (ROOT / room).rglob("*.*")} | ELSEWHERE
+    for text in texts.values():
+        there.update(re.findall(r"\w+", COMMENT.sub(" ", text)))
+    named = [(path, name) for path, text in texts.items() for comment in COMMENT.findall(text)
+             for name in re.findall(r"\b([a-z]\w*)\(\)|(?<![.<])\b(\w+\.(?:c|h|def|py))\b", comment) for name in name if name]
+    assert [f"{path.relative_to(ROOT)}: {name}" for path, name in named if name not in there] == []
+
+
 @pytest.mark.parametrize("files", folders(["compiler", "runtime", "tools"], ".c"))
 def test_clang_tidy_finds_nothing(files):
     check("clang-tidy-19", "-p", "build", "--quiet", *files)
