@@ -10,6 +10,7 @@
 
 #include "ir/dim_internal.h"
 #include "support/diagnostics.h"
+#include "support/numbers.h"
 
 static bool saturated(const Dim *dim) { return dim->lower == INT64_MIN || dim->upper == INT64_MAX; }
 
@@ -70,19 +71,10 @@ static const Dim *divide_coefficients(DimTable *table, const Dim *a, int64_t c, 
   return quotient;
 }
 
-int64_t dim_common_divisor(int64_t a, int64_t b) {
-  while (b) {
-    int64_t r = a % b;
-    a = b;
-    b = r;
-  }
-  return a;
-}
-
 /* The common divisor of c and all coefficients except the constant term's. */
-static int64_t common_divisor(const Dim *a, int64_t c) {
+static int64_t divisor_of_terms(const Dim *a, int64_t c) {
   for (int t = 0; t < a->n_terms; t++)
-    if (a->terms[t].n_factors) c = dim_common_divisor(c, a->terms[t].coefficient);
+    if (a->terms[t].n_factors) c = common_divisor(c, a->terms[t].coefficient);
   return c;
 }
 
@@ -109,7 +101,7 @@ static const Atom *only_division(const Dim *a, int64_t *offset) {
 static const Dim *divide_by_const(DimTable *table, const Dim *a, int64_t c) {
   const Dim *rest;
   const Dim *quotient = divide_coefficients(table, a, c, &rest);
-  int64_t g = common_divisor(rest, c);
+  int64_t g = divisor_of_terms(rest, c);
   rest = cancel(table, rest, g);
   c /= g;
   int64_t offset, inner_times_c, shift;
@@ -167,7 +159,7 @@ const Dim *dim_ceil_div(DimTable *table, const Dim *a, const Dim *b) {
 
 /* The x with a = g*x + r, r constant, for which a <= 0 is x <= 0: the least integers that say the same. */
 static const Dim *without_factor(DimTable *table, const Dim *a) {
-  int64_t g = llabs(common_divisor(a, 0));
+  int64_t g = llabs(divisor_of_terms(a, 0));
   if (g <= 1) return a;
   const Dim *constant = dim_const(table, g - 1); /* r/g is rounded up */
   return cancel(table, dim_add(table, a, constant), g);

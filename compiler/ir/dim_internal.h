@@ -52,9 +52,6 @@ static inline int64_t mul_saturated(int64_t a, int64_t b) {
   return (a < 0) == (b < 0) ? INT64_MAX : INT64_MIN;
 }
 
-/* The greatest, with the sign of either. */
-int64_t dim_common_divisor(int64_t a, int64_t b);
-
 /* Rounds towards minus infinity; b > 0. */
 static inline int64_t floor_div(int64_t a, int64_t b) { return is_extreme(a) ? a : a / b - (a % b < 0); }
 

@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "support/numbers.h"
+
 static int64_t atom_eval(const Atom *atom, const int64_t *symbols) {
   if (atom->symbol) return symbols[atom->symbol->index] / atom->symbol->multiple;
   int64_t a = dim_eval(atom->a, symbols), b = dim_eval(atom->b, symbols);
@@ -29,7 +31,7 @@ static int64_t coefficient_of(const Term *term, int64_t *divisor) {
   int64_t coefficient = term->coefficient;
   for (int f = 0; f < term->n_factors; f++) {
     const DimSymbol *symbol = term->factors[f]->symbol;
-    int64_t common = symbol ? dim_common_divisor(symbol->multiple, llabs(coefficient % symbol->multiple)) : 1;
+    int64_t common = symbol ? common_divisor(symbol->multiple, llabs(coefficient % symbol->multiple)) : 1;
     divisor[f] = symbol ? symbol->multiple / common : 1;
     coefficient /= common;
   }

@@ -101,8 +101,6 @@ static void add_file(WheelFile *file, const char *path, FileBytes bytes) {
   add_record(&file->record, path, bytes);
 }
 
-static FileBytes bytes_of(const char *text) { return (FileBytes){(const uint8_t *)text, strlen(text)}; }
-
 /* What loads modules: the files of the Python package that need no compiler. */
 static void add_loader(WheelFile *file, const Wheel *wheel) {
   Arena *arena = file->arena;
@@ -112,31 +110,31 @@ static void add_loader(WheelFile *file, const Wheel *wheel) {
     const char *name = sources.names[i], *from = arena_format(arena, "%s/%s", package, name);
     bool is_start = !strcmp(name, "__init__.py"); /* which offers to compile */
     add_file(file, arena_format(arena, "%s/_rnncc/%s", wheel->name, name),
-             is_start ? bytes_of("# SPDX-License-Identifier: MIT\n")
+             is_start ? bytes_of_text("# SPDX-License-Identifier: MIT\n")
                       : file_read(arena, from, MAX_SOURCE, LOCATION_FILE(from)));
   }
   const char *start = data_file(arena, "runtime/bindings/python/module/__init__.py");
   add_file(file, arena_format(arena, "%s/__init__.py", wheel->name),
            file_read(arena, start, MAX_SOURCE, LOCATION_FILE(start)));
-  add_file(file, arena_format(arena, "%s/py.typed", wheel->name), bytes_of(""));
+  add_file(file, arena_format(arena, "%s/py.typed", wheel->name), bytes_of_text(""));
 }
 
 static void add_information(WheelFile *file, const Wheel *wheel, const char *name, const char *tag) {
   Arena *arena = file->arena;
   const char *version = version_of(wheel), *folder = arena_format(arena, "%s-%s.dist-info", name, version);
   add_file(file, arena_format(arena, "%s/METADATA", folder),
-           bytes_of(arena_format(arena,
-                                 "Metadata-Version: 2.1\nName: %s\nVersion: %s\nSummary: A compiled network: %s\n"
-                                 "Requires-Python: >=3.9\nRequires-Dist: numpy\n",
-                                 name, version, wheel->build)));
+           bytes_of_text(arena_format(arena,
+                                      "Metadata-Version: 2.1\nName: %s\nVersion: %s\nSummary: A compiled network: %s\n"
+                                      "Requires-Python: >=3.9\nRequires-Dist: numpy\n",
+                                      name, version, wheel->build)));
   add_file(file, arena_format(arena, "%s/WHEEL", folder),
-           bytes_of(arena_format(arena,
-                                 "Wheel-Version: 1.0\nGenerator: rnncc " RNNCC_VERSION
-                                 "\nRoot-Is-Purelib: false\nTag: py3-none-%s\n",
-                                 tag)));
+           bytes_of_text(arena_format(arena,
+                                      "Wheel-Version: 1.0\nGenerator: rnncc " RNNCC_VERSION
+                                      "\nRoot-Is-Purelib: false\nTag: py3-none-%s\n",
+                                      tag)));
   const char *record = arena_format(arena, "%s/RECORD", folder);
   text_add(&file->record, "%s,,\n", record);
-  zip_add(&file->zip, record, bytes_of(file->record.data));
+  zip_add(&file->zip, record, bytes_of_text(file->record.data));
 }
 
 const char *wheel_write(Arena *arena, const Wheel *wheel, const char *module, const char *folder) {

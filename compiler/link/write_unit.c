@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <string.h>
-
 #include "link/toolchain.h"
 #include "machine/targets.h"
 #include "support/data_directory.h"
@@ -84,14 +82,12 @@ const char *units_runtime_text(const Units *units) {
   return runtime_text(program->arena, program->graph->config->edge, any_can_change(units), units);
 }
 
-static FileBytes bytes_of(const char *text) { return (FileBytes){(const uint8_t *)text, strlen(text)}; }
-
 static void add_units(SourceFolder *folder, const Units *units) {
   for (int i = 0; i < units->count; i++)
-    source_folder_add(folder, units->list[i]->file, bytes_of(units->list[i]->text.data), SOURCE_BEGINS);
+    source_folder_add(folder, units->list[i]->file, bytes_of_text(units->list[i]->text.data), SOURCE_BEGINS);
   const WeightsFile *weights = units->list[0]->program->weights_file;
   source_folder_add_parts(folder, "weights.bin", weights->parts, weights->n_parts);
-  source_folder_add_copy(folder, "runtime.c", bytes_of(units_runtime_text(units)));
+  source_folder_add_copy(folder, "runtime.c", bytes_of_text(units_runtime_text(units)));
 }
 
 static void add_runtime(SourceFolder *folder, const char *data, bool edge) {

@@ -53,17 +53,13 @@ static Calibration targets_here(void) {
 
 /* ---- measuring ---- */
 
-static int64_t between(int64_t least, int64_t bytes, int64_t most) {
-  return bytes < least ? least : bytes > most ? most : bytes;
-}
-
 /* A working set that lives in L3: half of a core's share, but more than an L2 keeps during sweeps in one direction. */
 static int64_t bytes_in_l3(const Machine *m) {
-  return between(m->l2_bytes * 3 / 2, m->l3_bytes / (2 * m->cores), 4 * m->l2_bytes);
+  return clamp_int(m->l2_bytes * 3 / 2, m->l3_bytes / (2 * m->cores), 4 * m->l2_bytes);
 }
 
 /* For all cores together eight times the L3, which may keep a part; bounded, because the L3 may be small or missing. */
-static int64_t bytes_in_memory(const Machine *m) { return between(16 << 20, 8 * m->l3_bytes / m->cores, 256 << 20); }
+static int64_t bytes_in_memory(const Machine *m) { return clamp_int(16 << 20, 8 * m->l3_bytes / m->cores, 256 << 20); }
 
 static void keep_better(double *best, double rate) {
   if (rate > *best) *best = rate;

@@ -34,6 +34,9 @@ bool walk_next(Walk *walk);  /* false: that was the last point */
 const Tensor *optional_input(const Node *node, const Tensor *const *inputs, int input);
 Tensor *optional_output(const Node *node, Tensor *const *outputs, int output);
 
+/* Entry `index` of a list of integers; `otherwise` where the attribute is not given, or the list is shorter. */
+int64_t node_int_at(const Node *node, AttributeName name, int index, int64_t otherwise);
+
 /* Elements of the axes first..end-1 of a tensor. */
 int64_t tensor_extent(const Tensor *tensor, int first, int end);
 

@@ -15,11 +15,6 @@ typedef struct Window {
   int64_t input[MAX_RANK], output[MAX_RANK];
 } Window;
 
-static int64_t listed(const Node *node, AttributeName name, int index, int64_t otherwise) {
-  const Attribute *attribute = node_attribute(node, name);
-  return attribute && (size_t)index < attribute->count ? attribute->ints[index] : otherwise;
-}
-
 /* Sets head and tail of an axis whose other fields are set. */
 typedef void SetPadding(const Node *node, Window *window, int axis);
 
@@ -28,8 +23,8 @@ static void set_padding(const Node *node, Window *window, int axis) {
   AutoPad mode = node_word(node, ATTR_auto_pad);
   if (mode == AUTO_PAD_VALID) return;
   if (mode == AUTO_PAD_NOTSET) {
-    window->head[axis] = listed(node, ATTR_pads, axis, 0);
-    window->tail[axis] = listed(node, ATTR_pads, axis + window->rank, 0);
+    window->head[axis] = node_int_at(node, ATTR_pads, axis, 0);
+    window->tail[axis] = node_int_at(node, ATTR_pads, axis + window->rank, 0);
     return;
   }
   int64_t reach =
@@ -46,10 +41,10 @@ static void set_crop(const Node *node, Window *window, int axis) {
   bool shaped = node_has(node, ATTR_output_shape);
   if (!shaped && mode == AUTO_PAD_VALID) return;
   if (!shaped && mode == AUTO_PAD_NOTSET) {
-    window->head[axis] = listed(node, ATTR_pads, axis, 0);
+    window->head[axis] = node_int_at(node, ATTR_pads, axis, 0);
     return;
   }
-  int64_t total = (window->input[axis] - 1) * window->stride[axis] + listed(node, ATTR_output_padding, axis, 0) +
+  int64_t total = (window->input[axis] - 1) * window->stride[axis] + node_int_at(node, ATTR_output_padding, axis, 0) +
                   (window->kernel[axis] - 1) * window->dilation[axis] + 1 - window->output[axis];
   if (total > 0) window->head[axis] = mode == AUTO_PAD_SAME_UPPER ? total / 2 : total - total / 2;
 }
@@ -58,9 +53,9 @@ static void set_crop(const Node *node, Window *window, int axis) {
 static Window window_of(const Node *node, const Tensor *x, const Tensor *y, const int64_t *kernel, SetPadding *pad) {
   Window window = {.rank = x->rank - 2};
   for (int axis = 0; axis < window.rank; axis++) {
-    window.kernel[axis] = kernel ? kernel[axis] : listed(node, ATTR_kernel_shape, axis, 1);
-    window.stride[axis] = listed(node, ATTR_strides, axis, 1);
-    window.dilation[axis] = listed(node, ATTR_dilations, axis, 1);
+    window.kernel[axis] = kernel ? kernel[axis] : node_int_at(node, ATTR_kernel_shape, axis, 1);
+    window.stride[axis] = node_int_at(node, ATTR_strides, axis, 1);
+    window.dilation[axis] = node_int_at(node, ATTR_dilations, axis, 1);
     window.input[axis] = x->shape[2 + axis];
     window.output[axis] = y->shape[2 + axis];
     if (pad) pad(node, &window, axis);
@@ -387,8 +382,9 @@ const char *ref_lp_pool(const Node *node, const Tensor *const *inputs, Tensor *c
 
 static int64_t unpooled_extent(const Node *node, const Tensor *x, int axis) {
   int spatial = x->rank - 2;
-  return (x->shape[2 + axis] - 1) * listed(node, ATTR_strides, axis, 1) + listed(node, ATTR_kernel_shape, axis, 1) -
-         listed(node, ATTR_pads, axis, 0) - listed(node, ATTR_pads, axis + spatial, 0);
+  return (x->shape[2 + axis] - 1) * node_int_at(node, ATTR_strides, axis, 1) +
+         node_int_at(node, ATTR_kernel_shape, axis, 1) - node_int_at(node, ATTR_pads, axis, 0) -
+         node_int_at(node, ATTR_pads, axis + spatial, 0);
 }
 
 const char *ref_max_unpool(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {

@@ -8,20 +8,15 @@ typedef struct Sizes {
   int64_t in[2], out[2], kernel[2], stride[2], dilation[2], pad[2];
 } Sizes;
 
-static int64_t listed(const Node *node, AttributeName name, int index, int64_t otherwise) {
-  const Attribute *attribute = node_attribute(node, name);
-  return attribute && (size_t)index < attribute->count ? attribute->ints[index] : otherwise;
-}
-
 static Sizes sizes_of(const Node *node, const Tensor *x, const Tensor *w, const Tensor *y) {
   Sizes s;
   for (int k = 0; k < 2; k++) {
     s.in[k] = x->shape[2 + k];
     s.out[k] = y->shape[2 + k];
     s.kernel[k] = w->shape[2 + k];
-    s.stride[k] = listed(node, ATTR_strides, k, 1);
-    s.dilation[k] = listed(node, ATTR_dilations, k, 1);
-    s.pad[k] = listed(node, ATTR_pads, k, 0);
+    s.stride[k] = node_int_at(node, ATTR_strides, k, 1);
+    s.dilation[k] = node_int_at(node, ATTR_dilations, k, 1);
+    s.pad[k] = node_int_at(node, ATTR_pads, k, 0);
   }
   return s;
 }

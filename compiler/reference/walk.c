@@ -51,6 +51,11 @@ bool walk_next(Walk *walk) {
   return false;
 }
 
+int64_t node_int_at(const Node *node, AttributeName name, int index, int64_t otherwise) {
+  const Attribute *attribute = node_attribute(node, name);
+  return attribute && (size_t)index < attribute->count ? attribute->ints[index] : otherwise;
+}
+
 const Tensor *optional_input(const Node *node, const Tensor *const *inputs, int input) {
   return input < node->n_inputs ? inputs[input] : NULL;
 }

@@ -98,6 +98,8 @@ static int open_regular(const char *path, Location where, struct stat *status) {
   fatal_at(where, EXIT_INVALID, "\"%s\" is %s; a regular file is needed", path, kind_of(status->st_mode));
 }
 
+FileBytes bytes_of_text(const char *text) { return (FileBytes){(const uint8_t *)text, strlen(text)}; }
+
 /* As many bytes as the file is said to have, or fewer if it is shorter now; *beyond: whether there are more. */
 static FileBytes read_file(Arena *arena, const char *path, size_t limit, Location where, size_t *said, bool *beyond) {
   struct stat status;

@@ -19,6 +19,8 @@ typedef struct FileBytes {
   size_t size;
 } FileBytes;
 
+FileBytes bytes_of_text(const char *text); /* without the NUL, not copied */
+
 /* fatal_at(where) if it is absent, no regular file, over `limit` bytes, or changes size while it is read. */
 FileBytes file_read(Arena *arena, const char *path, size_t limit, Location where);
 

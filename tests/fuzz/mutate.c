@@ -132,8 +132,6 @@ static double odd_float(Mutation *m, double before) {
   return one_in(m, 4) ? before * -2 : odd[below(m, sizeof odd / sizeof *odd)];
 }
 
-static FileBytes bytes_of(const char *text) { return (FileBytes){(const uint8_t *)text, strlen(text)}; }
-
 static int count_ops(void) {
   int count = 0;
   while (op_at(count)) count++;
@@ -151,11 +149,11 @@ static FileBytes odd_text(Mutation *m, FileBytes before) {
                                     "u8", "i64", "ai.onnx.ml", "com.microsoft", "T",    "loc",        "linear"};
   switch (below(m, 5)) {
   case 0:
-    return bytes_of(op_at(below(m, count_ops()))->name);
+    return bytes_of_text(op_at(below(m, count_ops()))->name);
   case 1:
-    return bytes_of(odd[below(m, sizeof odd / sizeof *odd)]);
+    return bytes_of_text(odd[below(m, sizeof odd / sizeof *odd)]);
   case 2:
-    return one_in(m, 8) ? long_name(m) : bytes_of("");
+    return one_in(m, 8) ? long_name(m) : bytes_of_text("");
   case 3:
     return (FileBytes){before.data, before.size / 2};
   default: { /* another text of the model */
@@ -188,7 +186,7 @@ static void change_value(Mutation *m, Part *part) {
     part->bytes = odd_text(m, part->bytes);
     break;
   case PART_LITERAL:
-    part->bytes = bytes_of(one_in(m, 3) ? "null" : part->bytes.size == 4 ? "false" : "true");
+    part->bytes = bytes_of_text(one_in(m, 3) ? "null" : part->bytes.size == 4 ? "false" : "true");
     break;
   case PART_BYTES:
     part->bytes = odd_bytes(m, part->bytes);
@@ -274,7 +272,7 @@ static void retype(Mutation *m, Place place) {
     return;
   }
   part->kind = kind;
-  if (kind == PART_TEXT || kind == PART_LITERAL) part->bytes = bytes_of(kind == PART_TEXT ? "" : "null");
+  if (kind == PART_TEXT || kind == PART_LITERAL) part->bytes = bytes_of_text(kind == PART_TEXT ? "" : "null");
 }
 
 static void (*const changes[])(Mutation *, Place) = {drop,   duplicate, swap,   replace, insert, move,

@@ -3,12 +3,6 @@
 
 #include <math.h>
 
-static double element(const rnncc_tensor *tensor, int64_t i) {
-  if (dtype_is_float(tensor->dtype)) return float_element(tensor, i);
-  int64_t integer = integer_element(tensor, i);
-  return dtype_is_unsigned(tensor->dtype) ? (double)(uint64_t)integer : (double)integer;
-}
-
 /* NaN equals NaN, an infinity itself; nothing else is near them. */
 static double distance(double got, double expected) {
   if (got == expected || (isnan(got) && isnan(expected))) return 0;
@@ -18,9 +12,9 @@ static double distance(double got, double expected) {
 /* The first of the largest; of a row with NaNs the first NaN. */
 static int64_t place_of_largest(const rnncc_tensor *tensor, int64_t row, int64_t length) {
   int64_t place = 0;
-  double largest = element(tensor, row * length);
+  double largest = any_element(tensor, row * length);
   for (int64_t i = 1; i < length && !isnan(largest); i++) {
-    double next = element(tensor, row * length + i);
+    double next = any_element(tensor, row * length + i);
     if (next > largest || isnan(next)) largest = next, place = i;
   }
   return place;
@@ -42,7 +36,7 @@ void accuracy_add(Accuracy *accuracy, const rnncc_tensor *got, const rnncc_tenso
   int64_t count = 1;
   for (int axis = 0; axis < expected->rank; axis++) count *= expected->shape[axis];
   for (int64_t i = 0; i < count; i++) {
-    double e = element(expected, i), off = distance(element(got, i), e);
+    double e = any_element(expected, i), off = distance(any_element(got, i), e);
     if (off > accuracy->largest) accuracy->largest = off;
     accuracy->sum += off;
     accuracy->noise += off * off;

@@ -125,6 +125,12 @@ int64_t integer_element(const rnncc_tensor *tensor, int64_t i) {
   return dtypes[tensor->dtype].kind == KIND_SIGNED ? (int64_t)high >> (64 - bits) : (int64_t)(high >> (64 - bits));
 }
 
+double any_element(const rnncc_tensor *tensor, int64_t i) {
+  if (dtype_is_float(tensor->dtype)) return float_element(tensor, i);
+  int64_t integer = integer_element(tensor, i);
+  return dtype_is_unsigned(tensor->dtype) ? (double)(uint64_t)integer : (double)integer;
+}
+
 size_t tensor_bytes(rnncc_dtype dtype, int rank, const int64_t *shape) {
   size_t bytes = dtype_bytes(dtype);
   for (int axis = 0; axis < rank; axis++)

@@ -44,6 +44,7 @@ const char *npy_types(char text[NPY_TYPES]); /* " <f8 <f4 ..." */
 double float_element(const rnncc_tensor *tensor, int64_t i);
 void set_float_element(rnncc_tensor *tensor, size_t i, double value);
 int64_t integer_element(const rnncc_tensor *tensor, int64_t i); /* of u64 its bits */
+double any_element(const rnncc_tensor *tensor, int64_t i);      /* of either; of many digits the nearest double */
 
 /* Bytes of a row-major tensor; SIZE_MAX if that does not fit. */
 size_t tensor_bytes(rnncc_dtype dtype, int rank, const int64_t *shape);

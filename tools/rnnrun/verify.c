@@ -18,12 +18,6 @@ typedef struct Comparison {
   double worst_ratio; /* its |got - expected| / limit; infinite for NaN against a number */
 } Comparison;
 
-static double element(const rnncc_tensor *tensor, int64_t i) {
-  if (dtype_is_float(tensor->dtype)) return float_element(tensor, i);
-  int64_t integer = integer_element(tensor, i);
-  return dtype_is_unsigned(tensor->dtype) ? (double)(uint64_t)integer : (double)integer;
-}
-
 static int same_bits(const rnncc_tensor *a, const rnncc_tensor *b, int64_t i) {
   size_t size = dtype_bytes(a->dtype);
   return !memcmp((const char *)a->data + (size_t)i * size, (const char *)b->data + (size_t)i * size, size);
@@ -34,7 +28,7 @@ static double error_ratio(const Arguments *arguments, const rnncc_tensor *got, c
                           int64_t i) {
   if (same_bits(got, expected, i)) return 0;
   if (!dtype_is_float(got->dtype)) return integer_element(got, i) == integer_element(expected, i) ? 0 : INFINITY;
-  double g = element(got, i), e = element(expected, i);
+  double g = any_element(got, i), e = any_element(expected, i);
   if (g == e || (isnan(g) && isnan(e))) return 0;
   if (!isfinite(g) || !isfinite(e)) return INFINITY;
   return fabs(g - e) / (arguments->absolute + arguments->relative * fabs(e));
@@ -66,7 +60,7 @@ static void print_comparison(const char *name, const Comparison *comparison, con
   printf("%s: %s, %" PRId64 " of %" PRId64 " elements differ", name, comparison->mismatches ? "MISMATCH" : "ok",
          comparison->mismatches, comparison->count);
   if (comparison->count) {
-    double g = element(got, comparison->worst), e = element(expected, comparison->worst);
+    double g = any_element(got, comparison->worst), e = any_element(expected, comparison->worst);
     printf("; worst error %.3g at ", fabs(g - e));
     print_position(got, comparison->worst);
     printf(": got %.9g, expected %.9g", g, e);

@@ -3,15 +3,6 @@
 
 #include "support/numbers.h"
 
-static int64_t greatest_common_divisor(int64_t a, int64_t b) {
-  while (b) {
-    int64_t rest = a % b;
-    a = b;
-    b = rest;
-  }
-  return a;
-}
-
 /* a and modulus have no common divisor. */
 static int64_t inverse_modulo(int64_t a, int64_t modulus) {
   int64_t inverse = 0;
@@ -20,7 +11,7 @@ static int64_t inverse_modulo(int64_t a, int64_t modulus) {
 }
 
 PhaseAxis phase_axis_of(int64_t window, int64_t stride, int64_t dilation) {
-  int64_t common = greatest_common_divisor(stride, dilation);
+  int64_t common = common_divisor(stride, dilation);
   PhaseAxis axis = {.window = window, .up = stride, .period = stride / common, .dilation = dilation / common};
   axis.inverse = inverse_modulo(axis.dilation, axis.period);
   return axis;
