@@ -28,18 +28,13 @@ bool hands_back(const Node *node, int input) {
   return !row->flat && is_of_floats(node->inputs[input]) && is_in_row(row, input);
 }
 
-static bool any_output(const Node *node, const bool *marked) {
-  for (int i = 0; i < node->n_outputs; i++)
-    if (node->outputs[i] && marked[node->outputs[i]->id]) return true;
-  return false;
-}
-
 /* ---- bodies ---- */
 
-int first_body_input(const Node *node, const Graph *body) { return node->n_inputs - body->n_inputs; }
+/* The node's inputs that are the body's, one for one; an If has a condition before them. */
+static int first_body_input(const Node *node, const Graph *body) { return node->n_inputs - body->n_inputs; }
 int first_body_output(const Node *node) { return is_op(node, OP_Loop) ? 1 : 0; }
 
-bool *marks_of_inputs(const Graph *graph, const Node *node, const bool *marks) {
+static bool *marks_of_inputs(const Graph *graph, const Node *node, const bool *marks) {
   bool *own = ARENA_ARRAY(graph->arena, bool, node->n_inputs);
   for (int i = 0; i < node->n_inputs; i++) own[i] = hands_back(node, i) && marks[node->inputs[i]->id];
   return own;
@@ -156,7 +151,7 @@ static void mark_outputs_of_bodies(Bodies *all, const Graph *graph, const Node *
 static void reach(Bodies *bodies, const Graph *graph, bool *reached) {
   for (int n = graph->n_nodes - 1; n >= 0; n--) {
     const Node *node = graph->nodes[n];
-    if (!any_output(node, reached)) continue;
+    if (!node_makes_any(node, reached)) continue;
     if (node->control)
       mark_inputs_of_bodies(bodies, graph, node, reached);
     else
@@ -224,11 +219,11 @@ void tell_missing(const Graph *graph, const bool *reached, const bool *trained) 
   for (int n = 0; n < graph->n_nodes; n++) {
     const Node *node = graph->nodes[n];
     const GradientRow *row = gradient_row(node);
-    if (row->flat || !any_output(node, reached)) continue;
+    if (row->flat || !node_makes_any(node, reached)) continue;
     if (node->control) tell_bodies(graph, node, reached, trained);
     if (row->rule)
       tell_inputs(graph, node, reached, trained);
-    else if (any_output(node, trained))
+    else if (node_makes_any(node, trained))
       no_gradient(node, NULL);
   }
 }

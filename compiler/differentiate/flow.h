@@ -30,13 +30,10 @@ void mark_trained(const Graph *graph, bool *trained);
  * and `inputs` are marks of the node's. */
 const bool *body_reached(const Node *node, const Graph *body, const bool *outputs);
 const bool *body_trained(const Node *node, const Graph *body, const bool *inputs);
-/* Of the node's inputs, outputs by those of the graph around it. */
-bool *marks_of_inputs(const Graph *graph, const Node *node, const bool *marks);
+/* Of the node's outputs, by those of the graph around it. */
 bool *marks_of_outputs(const Graph *graph, const Node *node, const bool *marks);
 
-/* Where the body's inputs and outputs begin that are the node's, input for input: an If has a condition besides, a
- * Loop's body gives one. */
-int first_body_input(const Node *node, const Graph *body);
+/* Where the body's outputs begin that are the node's, one for one: a Loop's body gives a condition before them. */
 int first_body_output(const Node *node);
 
 void no_gradient(const Node *node, const char *what); /* what: of the node, or NULL */

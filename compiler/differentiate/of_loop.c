@@ -13,8 +13,6 @@
 static int carried_input(const Node *node, int k) { return node->control->n_leading + k; }
 static int carried_output(const Node *node, int k) { return first_body_output(node) + k; }
 
-static bool is_backwards(const Control *control, int k) { return control->backwards && control->backwards[k]; }
-
 static Value *gradient_of_output(const Gradient *g, int n_outputs, int output) {
   return output < n_outputs ? g->dy[output] : NULL;
 }
@@ -70,7 +68,7 @@ static void set_arguments(Back *back) {
   }
   for (int k = 0; k < control->n_scanned; k++) {
     int i = control->n_carried + k;
-    give(back, i, scan(back, inside[i], node->inputs[i], is_backwards(control, k)));
+    give(back, i, scan(back, inside[i], node->inputs[i], scans_backwards(control, k)));
   }
   capture_all(back);
 }
@@ -105,7 +103,8 @@ static void go_back_from_results(Back *back, const bool *moving, int n_outputs) 
     Value *dy = gradient_of_output(g, n_outputs, control->n_carried + k);
     int output = carried_output(g->node, control->n_carried + k);
     if (dy)
-      go_back(back, output, scan(back, back->of->outputs[output], dy, is_backwards(control, control->n_scanned + k)));
+      go_back(back, output,
+              scan(back, back->of->outputs[output], dy, scans_backwards(control, control->n_scanned + k)));
   }
 }
 
@@ -151,7 +150,7 @@ static void put_out_slices(Back *back, int *given) {
     Value *d = back->g->wanted[i] ? gradient_of(back, i) : NULL;
     if (!d) continue;
     given[back->f.graph->n_outputs] = i;
-    put_out_slice(back, d, !is_backwards(control, k));
+    put_out_slice(back, d, !scans_backwards(control, k));
   }
 }
 

@@ -8,7 +8,8 @@
 #include "machine/targets.h"
 #include "program/plan_memory.h"
 
-void describe_string(Text *out, const char *text) {
+/* A JSON string that may stand in a script element. */
+static void describe_string(Text *out, const char *text) {
   text_add(out, "\"");
   for (const unsigned char *c = (const unsigned char *)(text ? text : ""); *c; c++) {
     if (*c < 0x20 || *c == 0x7f || strchr("<>&", *c))

@@ -9,7 +9,4 @@
 /* One object without line ends. `<`, `>` and `&` are escaped, so it may stand in a script element. */
 void describe_program(Text *out, const Program *program);
 
-/* A JSON string, escaped so. */
-void describe_string(Text *out, const char *text);
-
 #endif

@@ -54,12 +54,6 @@ static void emit_operands(Text *out, const Program *program, const Call *call, c
 
 /* ---- profiles ---- */
 
-static bool is_found(const Call *call, const Dim *dim) {
-  for (int i = 0; i < call->n_found; i++)
-    if (dim_mentions(dim, call->found[i])) return true;
-  return false;
-}
-
 /* A sum of doubles: of integers it could be too large for an int. An extent that the call itself finds is its optimum:
  * no worker may read it before the next barrier. */
 static void emit_cost(Text *out, const Call *call, const Cost *cost) {
@@ -69,7 +63,7 @@ static void emit_cost(Text *out, const Call *call, const Cost *cost) {
     text_add(out, "%s%.17g", i ? " + " : "(double)", term->each);
     for (int k = 0; k < term->n; k++) {
       text_add(out, " * (double)");
-      if (is_found(call, term->extents[k]))
+      if (call_finds(call, term->extents[k]))
         text_add(out, "%" PRId64, dim_optimum(term->extents[k]));
       else
         dim_print_c(out, term->extents[k]);

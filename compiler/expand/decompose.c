@@ -27,9 +27,7 @@ static bool made_since(const Graph *graph, const Value *value, int first_node) {
 
 /* The producer of `result` writes `target` instead, also for its readers from `first_node` on. */
 static void rename_result(Graph *graph, int first_node, Value *result, Value *target) {
-  for (int n = first_node; n < graph->n_nodes; n++)
-    for (int i = 0; i < graph->nodes[n]->n_inputs; i++)
-      if (graph->nodes[n]->inputs[i] == result) graph->nodes[n]->inputs[i] = target;
+  graph_read_instead(graph, first_node, result, target);
   graph_set_output(result->producer, result->producer_output, target);
 }
 

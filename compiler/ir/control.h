@@ -31,4 +31,9 @@ typedef struct Control {
   Growth *growths;
 } Control;
 
+/* Does a Scan go over this one of what it scans, and then of what it collects, from its end? */
+static inline bool scans_backwards(const Control *control, int k) {
+  return control->backwards && control->backwards[k];
+}
+
 #endif

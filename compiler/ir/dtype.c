@@ -35,6 +35,7 @@ const DTypeInfo *dtype_info(DType dtype) { return &rows[dtype]; }
 size_t dtype_size(DType dtype) { return ((size_t)rows[dtype].bits + 7) / 8; }
 bool dtype_is_float(DType dtype) { return rows[dtype].kind == DTYPE_FLOAT; }
 bool dtype_is_integer(DType dtype) { return rows[dtype].kind == DTYPE_SIGNED || rows[dtype].kind == DTYPE_UNSIGNED; }
+bool dtype_is_byte(DType dtype) { return dtype == RNNCC_U8 || dtype == RNNCC_I8; }
 bool dtype_is_stored(DType dtype) { return rows[dtype].stored; }
 bool dtype_is_moved(DType dtype) { return rows[dtype].moved; }
 bool dtype_is_coded(DType dtype) { return dtype_is_float(dtype) && (rows[dtype].stored || rows[dtype].moved); }

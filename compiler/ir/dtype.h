@@ -29,6 +29,7 @@ const DTypeInfo *dtype_info(DType dtype);
 size_t dtype_size(DType dtype); /* bytes that an element takes; types of less than 8 bits take one */
 bool dtype_is_float(DType dtype);
 bool dtype_is_integer(DType dtype); /* signed or not; bool is none */
+bool dtype_is_byte(DType dtype);    /* u8 or i8 */
 bool dtype_is_stored(DType dtype);
 bool dtype_is_moved(DType dtype);
 bool dtype_is_coded(DType dtype); /* a float that is stored as bits: runtime/small_float.h */

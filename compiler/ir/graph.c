@@ -202,15 +202,34 @@ UseList graph_uses(Graph *graph) {
   return uses;
 }
 
+void graph_read_instead(Graph *graph, int first_node, const Value *value, Value *other) {
+  for (int n = first_node; n < graph->n_nodes; n++)
+    for (int i = 0; i < graph->nodes[n]->n_inputs; i++)
+      if (graph->nodes[n]->inputs[i] == value) graph->nodes[n]->inputs[i] = other;
+}
+
+bool *graph_mark_outputs(const Graph *graph) {
+  bool *marked = ARENA_ARRAY(graph->arena, bool, graph->n_values);
+  for (int i = 0; i < graph->n_outputs; i++) marked[graph->outputs[i]->id] = true;
+  for (int i = 0; i < graph->n_states; i++) marked[graph->states[i].output->id] = true;
+  return marked;
+}
+
+bool node_makes_any(const Node *node, const bool *marked) {
+  for (int i = 0; i < node->n_outputs; i++)
+    if (node->outputs[i] && marked[node->outputs[i]->id]) return true;
+  return false;
+}
+
+bool node_makes_nothing(const Node *node) {
+  for (int i = 0; i < node->n_outputs; i++)
+    if (node->outputs[i] && (!value_static(node->outputs[i]) || value_count(node->outputs[i]) > 0)) return false;
+  return true;
+}
+
 /* May an unused output be dropped: is it optional, and not one of many (Split)? */
 static bool may_drop_output(const Node *node, int output) {
   return node->op->max_outputs >= 0 && output >= node->op->min_outputs;
-}
-
-static bool any_output_used(const Node *node, const bool *used) {
-  for (int i = 0; i < node->n_outputs; i++)
-    if (node->outputs[i] && used[node->outputs[i]->id]) return true;
-  return false;
 }
 
 static void keep_alive(Node *node, bool *used) {
@@ -222,14 +241,12 @@ static void keep_alive(Node *node, bool *used) {
 
 void graph_remove_dead(Graph *graph) {
   graph_renumber(graph);
-  bool *used = ARENA_ARRAY(graph->arena, bool, graph->n_values);
+  bool *used = graph_mark_outputs(graph);
   bool *dims = ARENA_ARRAY(graph->arena, bool, dim_symbol_count(graph->dims));
-  for (int i = 0; i < graph->n_outputs; i++) used[graph->outputs[i]->id] = true;
-  for (int i = 0; i < graph->n_states; i++) used[graph->states[i].output->id] = true;
   int first = graph->n_nodes; /* nodes[first..] are those found alive, walking backwards */
   for (int n = graph->n_nodes - 1; n >= 0; n--) {
     Node *node = graph->nodes[n];
-    if (!any_output_used(node, used) && !node_finds_dim(graph, node, dims)) continue;
+    if (!node_makes_any(node, used) && !node_finds_dim(graph, node, dims)) continue;
     keep_alive(node, used);
     node_mark_dims(node, dims);
     graph->nodes[--first] = node;
@@ -243,12 +260,6 @@ static void need(bool *needed, const Value *value) {
   for (; value; value = value->view_of) needed[value->id] = true;
 }
 
-static bool is_needed(const bool *needed, const Node *node) {
-  for (int i = 0; i < node->n_outputs; i++)
-    if (node->outputs[i] && needed[node->outputs[i]->id]) return true;
-  return false;
-}
-
 const bool *graph_forward_nodes(const Graph *graph) {
   bool *needed = ARENA_ARRAY(graph->arena, bool, graph->n_values);
   bool *forward = ARENA_ARRAY(graph->arena, bool, graph->n_nodes);
@@ -256,7 +267,7 @@ const bool *graph_forward_nodes(const Graph *graph) {
   for (int i = 0; i < graph_own_outputs(graph); i++) need(needed, graph->outputs[i]);
   for (int i = 0; i < graph->n_states; i++) need(needed, graph->states[i].output);
   for (int n = graph->n_nodes - 1; n >= 0; n--) {
-    forward[n] = is_needed(needed, graph->nodes[n]) || node_finds_dim(graph, graph->nodes[n], dims);
+    forward[n] = node_makes_any(graph->nodes[n], needed) || node_finds_dim(graph, graph->nodes[n], dims);
     if (forward[n]) node_mark_dims(graph->nodes[n], dims);
     for (int i = 0; forward[n] && i < graph->nodes[n]->n_inputs; i++) need(needed, graph->nodes[n]->inputs[i]);
   }

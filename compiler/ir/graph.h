@@ -137,8 +137,10 @@ struct Node {
   Location where;
 };
 
-/* NULL: the input is absent, the output not wanted. */
-static inline Value *node_input(const Node *node, int i) { return i < node->n_inputs ? node->inputs[i] : NULL; }
+/* NULL: the input is absent, the output not wanted. i: -1 where the operator has no such input. */
+static inline Value *node_input(const Node *node, int i) {
+  return i >= 0 && i < node->n_inputs ? node->inputs[i] : NULL;
+}
 static inline Value *node_output(const Node *node, int i) { return i < node->n_outputs ? node->outputs[i] : NULL; }
 
 /* Does it write blocked tensors? */
@@ -226,7 +228,10 @@ void graph_withdraw(Graph *graph, Node *node);               /* after an error: 
 void graph_close_gaps(Graph *graph);                         /* removes NULLs from the list, and renumbers */
 int graph_take_nodes(Graph *graph, Node ***nodes);           /* empties the list into *nodes; returns how many */
 void graph_set_output(Node *node, int output, Value *value); /* and the value's producer */
-int node_own_inputs(const Node *node);                       /* without those of its epilogue, which come last */
+void graph_read_instead(Graph *graph, int first_node, const Value *value, Value *other); /* nodes from that one on */
+int node_own_inputs(const Node *node);                     /* without those of its epilogue, which come last */
+bool node_makes_any(const Node *node, const bool *marked); /* is one of its outputs marked, by value id? */
+bool node_makes_nothing(const Node *node);                 /* has each of its outputs, in all runs, no element? */
 void graph_scratch(Graph *graph, Node *node, const char *name, const Dim *bytes);  /* sets node->scratch */
 void graph_in_place(Graph *graph, Node *node, const char *name, const Dim *bytes); /* sets node->in_place */
 
@@ -246,6 +251,9 @@ typedef struct UseList {
   Node **single; /* by value id: the using node where there is exactly one use and it is a node */
 } UseList;
 UseList graph_uses(Graph *graph);
+
+/* By value id: is it an output of the graph, or a state's next value? needs: dense ids. */
+bool *graph_mark_outputs(const Graph *graph);
 
 /* Marks, by symbol, the dims of what the node reads and writes, in its bodies, too. */
 void node_mark_dims(const Node *node, bool *marks);

@@ -18,8 +18,6 @@ const ProductInputs *product_inputs(const Node *node) {
   return NULL;
 }
 
-static const Value *input_at(const Node *node, int input) { return input < 0 ? NULL : node_input(node, input); }
-
 /* Absent, or one number for all. */
 static bool is_one(const Value *value) { return !value || value_max_count(value) == 1; }
 static bool is_known_one(const Value *value) { return !value || (value->data && value_count(value) == 1); }
@@ -112,34 +110,34 @@ static bool is_row(const Value *value, const Dim *columns) {
 }
 
 static bool scales_have_kernel(const Node *node, const ProductInputs *at) {
-  const Value *a = input_at(node, at->a_scale), *b = input_at(node, at->b_scale);
+  const Value *a = node_input(node, at->a_scale), *b = node_input(node, at->b_scale);
   if (at->addend >= 0) return is_one(a);
-  return is_known_one(a) && (!b || b->data) && is_known_one(input_at(node, at->y_scale)) &&
-         is_known_one(input_at(node, at->y_zero));
+  return is_known_one(a) && (!b || b->data) && is_known_one(node_input(node, at->y_scale)) &&
+         is_known_one(node_input(node, at->y_zero));
 }
 
 /* Packed in each run: of any bytes. */
 static bool matrix_of_run_has_kernel(const Node *node, const ProductInputs *at) {
-  const Value *b = node->inputs[at->b], *addend = input_at(node, at->addend);
+  const Value *b = node->inputs[at->b], *addend = node_input(node, at->addend);
   const Dim *depth = b->shape[b->rank - 2];
   if (addend && (addend->rank != 1 || addend->shape[0] != b->shape[b->rank - 1])) return false;
-  if (at->op == OP_QGemm || !dim_is_const(depth) || !is_known_one(input_at(node, at->b_zero))) return false;
+  if (at->op == OP_QGemm || !dim_is_const(depth) || !is_known_one(node_input(node, at->b_zero))) return false;
   return dim_value(depth) > 0 && 255.0 * 255.0 * (double)dim_value(depth) < 0x1p31;
 }
 
 bool integer_product_has_kernel(const Node *node) {
   const ProductInputs *at = product_inputs(node);
-  const Value *a = node->inputs[at->a], *b = node->inputs[at->b], *zero = input_at(node, at->b_zero);
+  const Value *a = node->inputs[at->a], *b = node->inputs[at->b], *zero = node_input(node, at->b_zero);
   bool is_gemm = at->op == OP_QGemm, turned = is_gemm && node_int(node, ATTR_transB) != 0;
   if ((zero && !zero->data) || b->rank < 2 || a->rank < 1) return false;
-  if (!is_one(input_at(node, at->a_zero)) || !scales_have_kernel(node, at)) return false;
+  if (!is_one(node_input(node, at->a_zero)) || !scales_have_kernel(node, at)) return false;
   if (!b->data) return matrix_of_run_has_kernel(node, at);
   if (is_gemm && node_int(node, ATTR_transA) != 0) return false;
   const Dim *columns = b->shape[b->rank - (turned ? 2 : 1)];
   int64_t depth = dim_value(b->shape[b->rank - (turned ? 1 : 2)]);
   if (depth == 0 || value_count(b) == 0) return false;
-  if (!is_row(input_at(node, at->bias), columns) || !is_row(input_at(node, at->addend), columns)) return false;
+  if (!is_row(node_input(node, at->bias), columns) || !is_row(node_input(node, at->addend), columns)) return false;
   Reach reach = reach_of(b, zero, turned);
   bool one_zero = !zero || value_count(zero) == 1;
-  return (one_zero || fits(reach)) && 255.0 * (double)reach.sum + largest_bias(input_at(node, at->bias)) < 0x1p31;
+  return (one_zero || fits(reach)) && 255.0 * (double)reach.sum + largest_bias(node_input(node, at->bias)) < 0x1p31;
 }

@@ -4,10 +4,8 @@
 #include "machine/targets.h"
 #include "support/numbers.h"
 
-bool is_of_bytes(const Value *value) { return value->dtype == RNNCC_U8 || value->dtype == RNNCC_I8; }
-
 const char *blocked_obstacle(const Value *value) {
-  if (value->dtype != RNNCC_F32 && !is_of_bytes(value)) return "is not of type f32, u8 or i8";
+  if (value->dtype != RNNCC_F32 && !dtype_is_byte(value->dtype)) return "is not of type f32, u8 or i8";
   if (value->rank < 3 || value->rank > 4) return "has neither one spatial axis nor two";
   if (!dim_is_const(value->shape[1])) return "has channels whose number is known only at run time";
   for (int axis = 1; axis < value->rank; axis++) {

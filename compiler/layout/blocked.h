@@ -36,9 +36,6 @@ bool has_constant_plane(const Value *value);
 /* Channels that a step of a product of bytes multiplies: DOT of templates/simd/int8.h. */
 enum { STEP_CHANNELS = 4 };
 
-/* Is it of quantised numbers, u8 or i8? */
-bool is_of_bytes(const Value *value);
-
 /* Can the value have a blocked layout: f32, u8 or i8, rank 3 or 4, C constant, H and W never 0, planes not too large?
  */
 bool can_be_blocked(const Value *value);

@@ -12,7 +12,7 @@ int layout_block(const Graph *graph, const Value *value, Layout layout) {
   if (layout == LAYOUT_ANY) return value->channel_block;
   if (layout == LAYOUT_NARROW) {
     int channels = (int)dim_value(value->shape[1]);
-    return is_of_bytes(value) ? (int)round_up(channels, STEP_CHANNELS) : channels;
+    return dtype_is_byte(value->dtype) ? (int)round_up(channels, STEP_CHANNELS) : channels;
   }
   return layout == LAYOUT_WIDE ? wide_block(graph) : graph->config->target->lanes;
 }
@@ -94,8 +94,8 @@ static bool planes_are_constant(const Node *node) {
 
 /* Do the family's blocked kernels run tensors of these types? */
 static bool types_fit(const Node *node) {
-  bool bytes = is_of_bytes(node->inputs[0]);
-  for (int i = 0; i < node->n_outputs; i++) bytes |= node->outputs[i] && is_of_bytes(node->outputs[i]);
+  bool bytes = dtype_is_byte(node->inputs[0]->dtype);
+  for (int i = 0; i < node->n_outputs; i++) bytes |= node->outputs[i] && dtype_is_byte(node->outputs[i]->dtype);
   return !bytes || node->op->family->runs_bytes;
 }
 

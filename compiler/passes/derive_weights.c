@@ -64,12 +64,10 @@ static void mark(Split *split) {
   Graph *graph = split->graph;
   const MutableWeights *m = graph->mutables;
   split->kinds = ARENA_ARRAY(graph->arena, Kind, graph->n_values);
-  split->is_output = ARENA_ARRAY(graph->arena, bool, graph->n_values);
+  split->is_output = graph_mark_outputs(graph);
   split->stand_ins = ARENA_ARRAY(graph->arena, Value *, graph->n_values);
   for (int i = 0; i < graph->n_values; i++)
     if (graph->values[i]->data) split->kinds[i] = CONSTANT;
-  for (int i = 0; i < graph->n_outputs; i++) split->is_output[graph->outputs[i]->id] = true;
-  for (int i = 0; i < graph->n_states; i++) split->is_output[graph->states[i].output->id] = true;
   for (int i = 0; i < m->n_weights; i++)
     if (m->weights[i].value->id >= 0) split->kinds[m->weights[i].value->id] = OF_WEIGHTS;
 }

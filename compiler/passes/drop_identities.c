@@ -101,11 +101,7 @@ static bool drop(Forwarding *forwarding, Node *node) {
 
 static Forwarding forwarding_new(Graph *graph) {
   graph_renumber(graph);
-  Forwarding forwarding = {graph, ARENA_ARRAY(graph->arena, Value *, graph->n_values),
-                           ARENA_ARRAY(graph->arena, bool, graph->n_values)};
-  for (int i = 0; i < graph->n_outputs; i++) forwarding.is_output[graph->outputs[i]->id] = true;
-  for (int i = 0; i < graph->n_states; i++) forwarding.is_output[graph->states[i].output->id] = true;
-  return forwarding;
+  return (Forwarding){graph, ARENA_ARRAY(graph->arena, Value *, graph->n_values), graph_mark_outputs(graph)};
 }
 
 static void forward_inputs(const Forwarding *forwarding, Node *node) {

@@ -133,9 +133,7 @@ static const char *product_obstacle(Graph *graph, const Node *node, const Produc
 
 static bool is_float(const Value *value) { return value && dtype_is_float(value->dtype); }
 
-static bool is_number_of_bytes(const Value *value) {
-  return value && (value->dtype == RNNCC_I8 || value->dtype == RNNCC_U8);
-}
+static bool is_number_of_bytes(const Value *value) { return value && dtype_is_byte(value->dtype); }
 
 /* Some input or output that is no constant. */
 static bool any_value(const Node *node, bool (*is)(const Value *)) {

@@ -31,7 +31,7 @@ bool read_quantize(const Node *node, Quantisation *how) {
   return read_parameters(node, node->inputs[0], node->outputs[0]->dtype, how);
 }
 
-bool read_dequantize(const Node *node, Quantisation *how) {
+static bool read_dequantize(const Node *node, Quantisation *how) {
   return is_op(node, OP_DequantizeLinear) && node->outputs[0]->dtype == RNNCC_F32 &&
          read_parameters(node, node->inputs[0], node->inputs[0]->dtype, how);
 }
@@ -40,7 +40,7 @@ Value *dequantised_from(const Value *value, Quantisation *how) {
   return value && read_dequantize(value->producer, how) ? value->producer->inputs[0] : NULL;
 }
 
-bool has_8_bits(const Quantisation *how) { return how->dtype == RNNCC_I8 || how->dtype == RNNCC_U8; }
+bool has_8_bits(const Quantisation *how) { return dtype_is_byte(how->dtype); }
 
 bool is_whole(const Quantisation *how) { return how->axis == WHOLE_TENSOR; }
 

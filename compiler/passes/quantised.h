@@ -20,11 +20,10 @@ typedef struct Quantisation {
 /* Is there a QuantizeLinear or a DequantizeLinear? The passes leave other graphs as they are. */
 bool has_pairs(const Graph *graph);
 
-/* Is it a QuantizeLinear to, or a DequantizeLinear of, i8, u8 or i32, in f32 and not by blocks? */
+/* Is it a QuantizeLinear to i8, u8 or i32, in f32 and not by blocks? */
 bool read_quantize(const Node *node, Quantisation *how);
-bool read_dequantize(const Node *node, Quantisation *how);
 
-/* What the value is dequantised from; NULL: nothing of that kind. */
+/* What the value is dequantised from, by a DequantizeLinear of these types; NULL: nothing of that kind. */
 Value *dequantised_from(const Value *value, Quantisation *how);
 
 bool has_8_bits(const Quantisation *how);

@@ -16,7 +16,6 @@ typedef struct Thinning {
   UseList uses;
   int n; /* spatial axes */
   int64_t stride[MAX_SPATIAL];
-  int n_convolutions; /* that get a stride */
 } Thinning;
 
 static bool constant_window(Graph *graph, const Node *node, Window *window) {

@@ -146,6 +146,12 @@ static bool any_mentions(const Dim *const *dims, int count, const DimSymbol *sym
   return false;
 }
 
+bool call_finds(const Call *call, const Dim *extent) {
+  for (int i = 0; i < call->n_found; i++)
+    if (dim_mentions(extent, call->found[i])) return true;
+  return false;
+}
+
 const char *call_schedule(const Call *call) {
   const Schedule *schedule = call->item->node->schedule;
   return call->schedule ? call->schedule : schedule ? schedule->text : NULL;

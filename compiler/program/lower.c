@@ -6,14 +6,8 @@
 #include "program/build_internal.h"
 #include "support/diagnostics.h"
 
-static bool always_empty(const Node *node) {
-  for (int i = 0; i < node->n_outputs; i++)
-    if (node->outputs[i] && (!value_static(node->outputs[i]) || value_count(node->outputs[i]) > 0)) return false;
-  return true;
-}
-
 static void lower_node(Program *program, Node *node) {
-  if (always_empty(node)) return;
+  if (node_makes_nothing(node)) return;
   if (node->op->family)
     node->op->family->lower(program, node);
   else if (!op_is_view(node->op))

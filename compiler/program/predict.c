@@ -15,7 +15,8 @@ typedef struct Walk {
   double gbps; /* of one worker */
 } Walk;
 
-double peak_of_products(const Call *call) {
+/* Flops a nanosecond of one worker. */
+static double peak_of_products(const Call *call) {
   const Machine *machine = call->program->graph->config->machine;
   const Target *target = call->program->graph->config->target;
   if (call->products == RNNCC_BF16) return machine_bf16_gflops(machine);

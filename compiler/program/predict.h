@@ -19,7 +19,4 @@ typedef struct Prediction {
 
 Prediction predict_program(const Program *program);
 
-/* Of the call, at its peak speed: flops a nanosecond of one worker. */
-double peak_of_products(const Call *call);
-
 #endif

@@ -221,6 +221,9 @@ Program *lower(Graph *graph);
 enum { WEIGHT_ALIGNMENT = 64 };
 int64_t weight_end(const Value *value);
 
+/* Does the extent depend on a dim that the call itself finds? */
+bool call_finds(const Call *call, const Dim *extent);
+
 /* The text of the schedule that it runs; NULL: it has none. */
 const char *call_schedule(const Call *call);
 

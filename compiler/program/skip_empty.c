@@ -6,17 +6,11 @@
 
 /* ---- data-dependent dims ---- */
 
-static bool finds(const Call *call, const Dim *extent) {
-  for (int i = 0; i < call->n_found; i++)
-    if (dim_mentions(extent, call->found[i])) return true;
-  return false;
-}
-
 /* Does the node's own kernel find the extent? */
 static bool node_finds(const Call *of, const Dim *extent) {
   const Program *program = of->program;
   for (int i = 0; i < program->n_calls && !dim_is_given(extent); i++)
-    if (program->calls[i]->item->node == of->item->node && finds(program->calls[i], extent)) return true;
+    if (program->calls[i]->item->node == of->item->node && call_finds(program->calls[i], extent)) return true;
   return false;
 }
 

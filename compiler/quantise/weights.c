@@ -58,7 +58,8 @@ Rounded weights_round(Arena *arena, const Value *weights, int axis, const double
   return (Rounded){rounded, scales, n};
 }
 
-double weights_error(const Value *weights, int axis, const Rounded *rounded, int64_t i) {
+/* The i-th element that the integers stand for, less the f32 one. */
+static double weights_error(const Value *weights, int axis, const Rounded *rounded, int64_t i) {
   Axis sizes = axis_of(weights, axis);
   double scale = (double)rounded->scales[place_of_scale(weights, axis, &sizes, i)];
   return rounded->data[i] * scale - (double)((const float *)weights->data)[i];

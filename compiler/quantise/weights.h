@@ -13,9 +13,6 @@ Rounded weights_round(Arena *arena, const Value *weights, int axis, const double
 /* Which scale the i-th element has. */
 int64_t scale_place(const Value *weights, int axis, int64_t i);
 
-/* The i-th element that the integers stand for, less the f32 one. */
-double weights_error(const Value *weights, int axis, const Rounded *rounded, int64_t i);
-
 /* The bias of a layer, [M], in f32: its own, or zeros, less what rounding adds to the layer's mean output, as the input
  * channels' means tell (Nagel et al. 2019, bias correction). NULL: it has a bias of another form, which stays. */
 float *bias_corrected(const Layers *layers, const Layer *layer, const Rounded *rounded, bool correct);

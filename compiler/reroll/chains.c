@@ -52,12 +52,10 @@ static Finder finder_new(Graph *graph) {
   Finder f = {.graph = graph,
               .trail = {.arena = arena},
               .first_reader = ARENA_ARRAY(arena, int, values + 1),
-              .is_output = ARENA_ARRAY(arena, bool, values),
+              .is_output = graph_mark_outputs(graph),
               .owner = ARENA_ARRAY(arena, Cell *, graph->n_nodes),
               .by_h = ARENA_ARRAY(arena, Cell *, values),
               .by_c = ARENA_ARRAY(arena, Cell *, values)};
-  for (int i = 0; i < graph->n_outputs; i++) f.is_output[graph->outputs[i]->id] = true;
-  for (int i = 0; i < graph->n_states; i++) f.is_output[graph->states[i].output->id] = true;
   count_readers(&f);
   list_readers(&f);
   return f;

@@ -102,8 +102,7 @@ static bool fold_elements(Graph *graph, Node *node) {
 
 /* An empty output is a constant. */
 static bool fold_nothing(Node *node) {
-  for (int i = 0; i < node->n_outputs; i++)
-    if (node->outputs[i] && (!value_static(node->outputs[i]) || value_count(node->outputs[i]) > 0)) return false;
+  if (!node_makes_nothing(node)) return false;
   for (int i = 0; i < node->n_outputs; i++)
     if (node->outputs[i]) become_constant(node->outputs[i], "");
   return true;

@@ -30,9 +30,8 @@ static double of_kernel(const Value *value, int64_t kernel) {
   return !value ? 0 : value_element(value, value_count(value) == 1 ? 0 : kernel);
 }
 
-static const Value *input_of(const Node *node, int input) { return input < 0 ? NULL : node_input(node, input); }
 static const Value *weights_of(const Node *node) { return node->inputs[conv_weights_input(node)]; }
-static const Value *x_zero_of(const Node *node) { return input_of(node, integer_conv_inputs(node)->x_zero); }
+static const Value *x_zero_of(const Node *node) { return node_input(node, integer_conv_inputs(node)->x_zero); }
 
 /* In floats the kernel multiplies by x's scale, which may be known in the run only. */
 static float scale_of(const Node *node, int64_t kernel) {
@@ -53,7 +52,7 @@ static bool scales_are_usual(const Node *node, int64_t kernels) {
 }
 
 static double w_zero_of(const Node *node, int64_t kernel) {
-  return of_kernel(input_of(node, integer_conv_inputs(node)->w_zero), kernel);
+  return of_kernel(node_input(node, integer_conv_inputs(node)->w_zero), kernel);
 }
 
 static double weight_of(const Node *node, int64_t kernel, int64_t i) {
@@ -62,7 +61,7 @@ static double weight_of(const Node *node, int64_t kernel, int64_t i) {
 
 /* In steps of the sum; a bias in floats is added behind it. */
 static double bias_of(const Node *node, int64_t kernel) {
-  return writes_floats(node) ? 0 : of_kernel(input_of(node, conv_bias_input(node)), kernel);
+  return writes_floats(node) ? 0 : of_kernel(node_input(node, conv_bias_input(node)), kernel);
 }
 
 static int64_t kernels_of(const Node *node) { return dim_value(weights_of(node)->shape[0]); }
@@ -190,7 +189,9 @@ static bool all_constant(const Node *node) {
   return !node->inputs[X]->data;
 }
 
-bool gains_in_floats(const Graph *graph, const Value *weights, int64_t groups) {
+/* Is a convolution of bytes with a result in floats faster than one of floats? Where there are dot products of bytes,
+ * and a block of channels is of one group. */
+static bool gains_in_floats(const Graph *graph, const Value *weights, int64_t groups) {
   const Target *target = graph->config->target;
   int64_t channels = dim_value(weights->shape[1]), kernels = dim_value(weights->shape[0]) / groups;
   return target->has_dot && (groups == 1 || (channels % target->lanes == 0 && kernels % target->lanes == 0));
@@ -220,5 +221,5 @@ IntegerConv integer_conv_of(Arena *arena, const Node *node) {
                        .bias = biases,
                        .scale = scale,
                        .x_zero = writes_floats(node) ? 0 : (int)of_kernel(x_zero_of(node), 0),
-                       .y_zero = (int)of_kernel(input_of(node, integer_conv_inputs(node)->y_zero), 0)};
+                       .y_zero = (int)of_kernel(node_input(node, integer_conv_inputs(node)->y_zero), 0)};
 }

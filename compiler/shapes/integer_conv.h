@@ -34,10 +34,6 @@ const ConvInputs *integer_conv_inputs(const Node *node);
 int conv_weights_input(const Node *node);
 int conv_bias_input(const Node *node);
 
-/* Is a convolution of bytes with a result in floats faster than one of floats? Where there are dot products of bytes,
- * and a block of channels is of one group. */
-bool gains_in_floats(const Graph *graph, const Value *weights, int64_t groups);
-
 /* Is the node such a convolution? Else its formula computes it. */
 bool integer_conv_fits(Graph *graph, const Node *node);
 

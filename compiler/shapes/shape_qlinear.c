@@ -57,8 +57,7 @@ bool shape_qlinear_global_pool(Graph *graph, Node *node) {
 /* Tensor, scale and zero point from `first` on. */
 static bool check_triple(Graph *graph, const Node *node, int first) {
   Value *const *in = node->inputs + first;
-  bool bytes = in[0]->dtype == RNNCC_U8 || in[0]->dtype == RNNCC_I8;
-  if (!bytes || in[1]->dtype != RNNCC_F32 || in[2]->dtype != in[0]->dtype)
+  if (!dtype_is_byte(in[0]->dtype) || in[1]->dtype != RNNCC_F32 || in[2]->dtype != in[0]->dtype)
     return shape_error(node,
                        "expected a tensor of u8 or i8, an f32 scale and a zero point of the tensor's type from input "
                        "%d on, found %s, %s "

@@ -77,8 +77,6 @@ static const Dim *slice_at(Graph *graph, const Node *node, const Value *slice, b
   return dim_mul(dims, number, dim_mul(dims, bytes, dim_const(dims, (int64_t)dtype_size(slice->dtype))));
 }
 
-static bool is_backwards(const Control *control, int k) { return control->backwards && control->backwards[k]; }
-
 /* Is the memory read behind the node, or by the next iteration? */
 static bool is_read_later(const Graph *body, const Node *node, const Value *root) {
   for (int i = 0; i < body->n_outputs; i++)
@@ -128,11 +126,11 @@ static void set_loop_views(Graph *graph, const Node *node, Graph *body) {
   set_captures(node, body);
   for (int k = 0; k < control->n_scanned; k++) {
     Value *slice = body->inputs[carried + k];
-    stand_in(slice, node->inputs[carried + k], slice_at(graph, node, slice, is_backwards(control, k)));
+    stand_in(slice, node->inputs[carried + k], slice_at(graph, node, slice, scans_backwards(control, k)));
   }
   for (int k = 0; k < control->n_collected && carried + k < node->n_outputs; k++) {
     Value *slice = body->outputs[first_output + carried + k];
-    bool backwards = is_backwards(control, control->n_scanned + k);
+    bool backwards = scans_backwards(control, control->n_scanned + k);
     if (node->outputs[carried + k])
       stand_in(slice, node->outputs[carried + k], slice_at(graph, node, slice, backwards));
   }

@@ -153,6 +153,12 @@ void plane_text(Text *text, const Dim *h, const Dim *w) {
   add_extent(text, w);
 }
 
+void layer_text(Text *text, const Convolution *conv, const Dim *h, const Dim *w) {
+  text_add(text, "_%lldx%llds%lldc%lldo%lldg%lld_", (long long)conv->h.kernel, (long long)conv->w.kernel,
+           (long long)conv->w.stride, (long long)conv->channels, (long long)conv->kernels, (long long)conv->groups);
+  plane_text(text, h, w);
+}
+
 static int64_t window_points(const Convolution *conv) {
   return conv->channels * conv->d.kernel * conv->h.kernel * conv->w.kernel;
 }

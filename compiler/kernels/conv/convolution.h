@@ -72,6 +72,8 @@ void operands_blocked(Call *call, const Graph *graph, const Convolution *conv, c
 
 /* "56x56", for a schedule's text; of a dim the maximum: "56xupto512". */
 void plane_text(Text *text, const Dim *h, const Dim *w);
+/* The differences between layers of one plan: "_3x3s1c64o128g1_56x56", which ends with the plane. */
+void layer_text(Text *text, const Convolution *conv, const Dim *h, const Dim *w);
 
 /* Multiply-adds at the dims' optimum. */
 double convolution_macs(const Convolution *conv);

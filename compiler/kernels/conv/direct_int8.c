@@ -153,9 +153,7 @@ static const char *text_of(Arena *arena, const Int8Schedule *schedule) {
   Text text = text_new(arena);
   text_add(&text, "%s_int8_", schedule->layer.by_two ? "tiles" : "direct");
   direct_plan_text(&text, &schedule->plan);
-  text_add(&text, "_%lldx%llds%lldc%lldo%lldg%lld_", (long long)conv->h.kernel, (long long)conv->w.kernel,
-           (long long)conv->w.stride, (long long)conv->channels, (long long)conv->kernels, (long long)conv->groups);
-  plane_text(&text, conv->h.out, conv->w.out);
+  layer_text(&text, conv, conv->h.out, conv->w.out);
   return text.data;
 }
 

@@ -29,32 +29,12 @@ struct WinogradSchedule {
 
 static WinogradSchedule *schedule_of(const Node *node) { return (WinogradSchedule *)node->schedule; }
 
-/* The template needs an element of the input in every window. */
-static bool fits_pad(const Dim *pad, int64_t kernel) {
-  return dim_is_const(pad) && dim_value(pad) >= 0 && dim_value(pad) < kernel;
-}
-static bool fits_axis(const ConvAxis *axis) {
-  return axis->stride == 1 && axis->dilation == 1 && fits_pad(axis->pad_begin, axis->kernel) &&
-         fits_pad(axis->pad_end, axis->kernel);
-}
-
 /* Each group must begin with a channel block. */
 static bool runs_blocked(const Graph *graph, const Convolution *conv) {
   int lanes = graph->config->target->lanes;
   bool whole = conv->groups == 1 || (conv->channels % lanes == 0 && conv->kernels % lanes == 0);
-  return !graph->config->no_winograd && whole && conv->channels >= lanes && fits_axis(&conv->h) &&
-         fits_axis(&conv->w) && winograd_has_window(conv->h.kernel, conv->w.kernel);
-}
-
-/* "winograd4x4_3x3_oc2t13b25_groups", then the differences between layers of one plan. */
-static const char *plan_text(Arena *arena, const Convolution *conv, const WinogradPlan *p) {
-  Text text = text_new(arena);
-  text_add(&text, "winograd%dx%d_%lldx%lld_oc%dt%db%lld%s_c%lldo%lld_", p->form.tile_h, p->form.tile_w,
-           (long long)conv->h.kernel, (long long)conv->w.kernel, p->oc_vectors, p->part_tiles,
-           (long long)p->block_tiles, p->by_groups ? "_groups" : "", (long long)conv->channels,
-           (long long)conv->kernels);
-  plane_text(&text, conv->h.out, conv->w.out);
-  return text.data;
+  return !graph->config->no_winograd && whole && conv->channels >= lanes && winograd_fits_axis(&conv->h) &&
+         winograd_fits_axis(&conv->w) && winograd_has_window(conv->h.kernel, conv->w.kernel);
 }
 
 static bool suits(const Graph *graph, const Node *node, const Convolution *conv) {
@@ -106,7 +86,7 @@ static WinogradSchedule *make_at(Graph *graph, const Convolution *conv, int step
   schedule->layer = layer_at(conv, step);
   schedule->plan = winograd_plan(graph->config->target, graph->config->machine, &schedule->layer, knobs);
   schedule->base.seconds = (double)conv->groups * schedule->plan.seconds;
-  schedule->base.base.text = plan_text(graph->arena, conv, &schedule->plan);
+  schedule->base.base.text = winograd_text(graph->arena, "winograd", conv, &schedule->plan);
   return schedule;
 }
 

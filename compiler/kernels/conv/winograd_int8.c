@@ -26,13 +26,8 @@ static const WinogradInt8Schedule *schedule_of(const Node *node) {
 
 /* ---- which layers ---- */
 
-/* The template needs an element of the input in every window. */
-static bool fits_pad(const Dim *pad, int64_t kernel) {
-  return dim_is_const(pad) && dim_value(pad) >= 0 && dim_value(pad) < kernel;
-}
 static bool fits_axis(const ConvAxis *axis) {
-  return axis->stride == 1 && axis->dilation == 1 && dim_is_const(axis->in) && dim_is_const(axis->out) &&
-         fits_pad(axis->pad_begin, axis->kernel) && fits_pad(axis->pad_end, axis->kernel);
+  return winograd_fits_axis(axis) && dim_is_const(axis->in) && dim_is_const(axis->out);
 }
 
 static bool fits_window(const Convolution *conv) {
@@ -91,24 +86,13 @@ static void fit(Graph *graph, const Node *node, const Convolution *conv, Knobs *
   winograd_fit(&layer, knobs);
 }
 
-/* "winograd_int8_4x4_3x3_oc2t6b24_groups", then the differences between layers of one plan. */
-static const char *text_of(Arena *arena, const Convolution *conv, const WinogradPlan *p) {
-  Text text = text_new(arena);
-  text_add(&text, "winograd_int8_%dx%d_%lldx%lld_oc%dt%db%lld%s_c%lldo%lld_", p->form.tile_h, p->form.tile_w,
-           (long long)conv->h.kernel, (long long)conv->w.kernel, p->oc_vectors, p->part_tiles,
-           (long long)p->block_tiles, p->by_groups ? "_groups" : "", (long long)conv->channels,
-           (long long)conv->kernels);
-  plane_text(&text, conv->h.out, conv->w.out);
-  return text.data;
-}
-
 static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *conv, const Knobs *knobs) {
   WinogradInt8Schedule *schedule = ARENA_NEW(graph->arena, WinogradInt8Schedule);
   schedule->base.reads_residual_last = true;
   schedule->layer = layer_of(node, conv);
   schedule->plan = winograd_plan(graph->config->target, graph->config->machine, &schedule->layer, knobs);
   schedule->base.seconds = schedule->plan.seconds;
-  schedule->base.base.text = text_of(graph->arena, conv, &schedule->plan);
+  schedule->base.base.text = winograd_text(graph->arena, "winograd_int8_", conv, &schedule->plan);
   return &schedule->base;
 }
 

@@ -25,6 +25,27 @@ static const double FILTER_CYCLES = 0.8;          /* of weights that each run tr
 enum { MAX_PART_TILES = 14, MAX_OC_VECTORS = 4 }; /* of the template */
 enum { LINE_FLOATS = 16 };
 
+/* ---- which layers ---- */
+
+static bool fits_pad(const Dim *pad, int64_t kernel) {
+  return dim_is_const(pad) && dim_value(pad) >= 0 && dim_value(pad) < kernel;
+}
+
+bool winograd_fits_axis(const ConvAxis *axis) {
+  return axis->stride == 1 && axis->dilation == 1 && fits_pad(axis->pad_begin, axis->kernel) &&
+         fits_pad(axis->pad_end, axis->kernel);
+}
+
+const char *winograd_text(Arena *arena, const char *kind, const Convolution *conv, const WinogradPlan *p) {
+  Text text = text_new(arena);
+  text_add(&text, "%s%dx%d_%lldx%lld_oc%dt%db%lld%s_c%lldo%lld_", kind, p->form.tile_h, p->form.tile_w,
+           (long long)conv->h.kernel, (long long)conv->w.kernel, p->oc_vectors, p->part_tiles,
+           (long long)p->block_tiles, p->by_groups ? "_groups" : "", (long long)conv->channels,
+           (long long)conv->kernels);
+  plane_text(&text, conv->h.out, conv->w.out);
+  return text.data;
+}
+
 /* ---- extents ---- */
 
 static int64_t points_of(const WinogradPlan *p) { return winograd_points(&p->form); }

@@ -45,6 +45,12 @@ typedef struct WinogradPlan {
 /* Is there an algorithm for windows of this size? */
 bool winograd_has_window(int64_t taps_h, int64_t taps_w);
 
+/* Stride 1, no dilation, and an element of the input in every window, which the templates need? */
+bool winograd_fits_axis(const ConvAxis *axis);
+
+/* For a schedule: "winograd4x4_3x3_oc2t13b25_groups" behind `kind`, then the differences between layers of one plan. */
+const char *winograd_text(Arena *arena, const char *kind, const Convolution *conv, const WinogradPlan *plan);
+
 /* needs: knobs that fit, see winograd_fit(). */
 WinogradPlan winograd_plan(const Target *target, const Machine *machine, const WinogradLayer *layer,
                            const Knobs *knobs);

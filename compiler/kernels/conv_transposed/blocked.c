@@ -132,9 +132,7 @@ static const char *text_of(Arena *arena, const TransposedSchedule *schedule) {
   Text text = text_new(arena);
   text_add(&text, "transposed_");
   direct_plan_text(&text, &schedule->plan);
-  text_add(&text, "_%lldx%llds%lldc%lldo%lldg%lld_", (long long)conv->h.kernel, (long long)conv->w.kernel,
-           (long long)conv->w.stride, (long long)conv->channels, (long long)conv->kernels, (long long)conv->groups);
-  plane_text(&text, conv->h.in, conv->w.in);
+  layer_text(&text, conv, conv->h.in, conv->w.in);
   return text.data;
 }
 

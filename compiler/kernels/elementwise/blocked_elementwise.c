@@ -32,7 +32,7 @@ static bool pixels_fit(const Value *y, const Value *operand) {
 /* Bytes have an element for each channel, and are no constants. */
 static bool type_fits(const Value *y, const Value *operand) {
   bool channels = moves(y, operand, 1) || dim_equals(y->shape[1], 1);
-  if (is_of_bytes(operand)) return channels && !value_is_constant(operand);
+  if (dtype_is_byte(operand->dtype)) return channels && !value_is_constant(operand);
   return operand->dtype == RNNCC_F32;
 }
 

@@ -199,7 +199,7 @@ static bool is_left_to_reduction(const Finder *finder, const Node *node) {
   return !finder->blocks || !chain_runs_blocked(node->outputs[0], node->n_inputs, node->inputs);
 }
 
-static bool wants_blocks(const Graph *graph) {
+bool graph_seeks_blocks(const Graph *graph) {
   for (int n = 0; n < graph->n_nodes; n++)
     if (graph->nodes[n]->op->family && graph->nodes[n]->op->family->seeks_blocked) return true;
   return false;
@@ -210,7 +210,7 @@ ChainGroups find_chain_groups(Graph *graph) {
   finder->graph = graph;
   finder->traces = ARENA_ARRAY(graph->arena, Trace, graph->n_values);
   finder->epoch = 1; /* traces begin in epoch 0 */
-  finder->blocks = wants_blocks(graph);
+  finder->blocks = graph_seeks_blocks(graph);
   finder->forward = graph_forward_nodes(graph);
   finder->uses = graph_uses(graph);
   for (int n = 0; n < graph->n_nodes; n++) {

@@ -23,6 +23,9 @@ typedef struct ChainGroups {
 } ChainGroups;
 ChainGroups find_chain_groups(Graph *graph);
 
+/* Has it a node for whose sake tensors get a blocked layout? */
+bool graph_seeks_blocks(const Graph *graph);
+
 /* x * x and no more, which takes no longer than to read it. */
 bool is_square(const Node *node);
 

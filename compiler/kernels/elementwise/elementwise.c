@@ -167,11 +167,9 @@ const char *elementwise_scalar(Arena *arena, const Node *node, const char *const
 
 /* ---- chains ---- */
 
-static bool is_byte(const Value *value) { return value->dtype == RNNCC_U8 || value->dtype == RNNCC_I8; }
-
 /* In vectors f32 and 8-bit integers are floats, and bools masks. */
 static bool has_vectors(const Value *value) {
-  return value->dtype == RNNCC_F32 || value->dtype == RNNCC_BOOL || is_byte(value);
+  return value->dtype == RNNCC_F32 || value->dtype == RNNCC_BOOL || dtype_is_byte(value->dtype);
 }
 
 static bool all_in_vectors(const Node *node) {
@@ -181,8 +179,8 @@ static bool all_in_vectors(const Node *node) {
 }
 
 bool elementwise_of_bytes(const Node *node) {
-  bool bytes = is_byte(node->outputs[0]);
-  for (int k = 0; k < node_own_inputs(node); k++) bytes |= node->inputs[k] && is_byte(node->inputs[k]);
+  bool bytes = dtype_is_byte(node->outputs[0]->dtype);
+  for (int k = 0; k < node_own_inputs(node); k++) bytes |= node->inputs[k] && dtype_is_byte(node->inputs[k]->dtype);
   return bytes;
 }
 
@@ -218,7 +216,7 @@ static const char *chained_text(const Node *node) {
 
 bool elementwise_chains(const Node *node) {
   if (node->n_outputs != 1 || node_own_inputs(node) > 3 || !chained_text(node)) return false;
-  return !is_byte(node->outputs[0]) || !is_op(node, OP_Cast) || fits_byte(node);
+  return !dtype_is_byte(node->outputs[0]->dtype) || !is_op(node, OP_Cast) || fits_byte(node);
 }
 
 const char *elementwise_chained(Arena *arena, const Node *node, const char *const *inputs) {
@@ -226,7 +224,7 @@ const char *elementwise_chained(Arena *arena, const Node *node, const char *cons
 }
 
 bool elementwise_is_literal(const Value *value) {
-  bool number = value->dtype == RNNCC_F32 || is_byte(value);
+  bool number = value->dtype == RNNCC_F32 || dtype_is_byte(value->dtype);
   return value_is_known(value) && number && value_static(value) && value_count(value) == 1;
 }
 
@@ -273,6 +271,10 @@ bool elementwise_follows(const Node *host, const Node *step) {
 
 bool epilogue_begins_with_sum(const Node *node) {
   return node->n_epilogue && !elementwise_is_epilogue(node->epilogue[0]);
+}
+
+const Value *epilogue_addend(const Node *node) {
+  return epilogue_begins_with_sum(node) ? node->epilogue[0]->inputs[1] : NULL;
 }
 
 const char *elementwise_epilogue(Arena *arena, const Node *node) {

@@ -20,6 +20,8 @@ bool elementwise_follows(const Node *host, const Node *step);
 
 /* Is the epilogue's first step no such op, but a sum that the kernel takes as an operand? */
 bool epilogue_begins_with_sum(const Node *node);
+/* What that sum adds; NULL: there is none. */
+const Value *epilogue_addend(const Node *node);
 /* elementwise_epilogue_body() of the steps after that sum; NULL: there are none. */
 const char *elementwise_epilogue(Arena *arena, const Node *node);
 

@@ -163,14 +163,14 @@ static void pack(Graph *graph, Node *chain) {
 static const char *load_blocked(Graph *graph, const Node *chain, int k) {
   BlockedWalk walk = blocked_walk(graph, chain->outputs[0], chain->inputs[k]);
   const char *load = walk.channels ? "vload" : "vbroadcast_load", *element = walk.channels ? " + at" : " + pixel";
-  if (is_of_bytes(chain->inputs[k]))
+  if (dtype_is_byte(chain->inputs[k]->dtype))
     return arena_format(graph->arena, "chain_load%s((const char *)in[%d], %s, LANES)", suffix_of(chain->inputs[k]), k,
                         walk.pixels ? "at" : "0");
   return arena_format(graph->arena, "%s(in[%d]%s)", load, k, walk.pixels ? element : "");
 }
 
 static const char *store_blocked(Graph *graph, const Node *chain, int k, const char *name) {
-  if (is_of_bytes(chain->outputs[k]))
+  if (dtype_is_byte(chain->outputs[k]->dtype))
     return arena_format(graph->arena, "chain_store%s((char *)out[%d], at, LANES, %s);", suffix_of(chain->outputs[k]), k,
                         name);
   return arena_format(graph->arena, "vstore(out[%d] + at, %s);", k, name);
@@ -185,7 +185,7 @@ static void packed_inputs(const Node *chain, Value **inputs) {
 
 /* In the kernel strides are in floats. Blocks are whole vectors, so those of bytes are, too. */
 static const Dim *in_floats(const Graph *graph, const Value *value, const Dim *stride) {
-  return is_of_bytes(value) ? dim_div(graph->dims, stride, dim_const(graph->dims, sizeof(float))) : stride;
+  return dtype_is_byte(value->dtype) ? dim_div(graph->dims, stride, dim_const(graph->dims, sizeof(float))) : stride;
 }
 
 static void call_walks(const Graph *graph, Call *call, const Node *chain) {

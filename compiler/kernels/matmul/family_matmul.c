@@ -49,10 +49,6 @@ static bool takes_epilogue(const Node *host, const Node *step) {
   return elementwise_is_epilogue(step) || (host->n_epilogue == 0 && is_addition(host, step));
 }
 
-static const Value *fused_addend(const Node *node) {
-  return epilogue_begins_with_sum(node) ? node->epilogue[0]->inputs[1] : NULL;
-}
-
 /* ---- the product of a node ---- */
 
 /* c broadcasts to [M, N]; of an epilogue it may have more leading axes, all of length 1. */
@@ -67,7 +63,7 @@ static void set_addend(Graph *graph, Product *p, const Value *c) {
 
 static Product matmul_product(Graph *graph, const Node *node) {
   Product p = product_of(graph, node->inputs[0], node->inputs[1], node->outputs[0]);
-  set_addend(graph, &p, fused_addend(node));
+  set_addend(graph, &p, epilogue_addend(node));
   return p;
 }
 
@@ -81,7 +77,7 @@ static Product gemm_product(Graph *graph, const Node *node) {
   p.b_depth = b_turned ? one : p.n;
   p.alpha = node_float(node, ATTR_alpha);
   p.beta = node_float(node, ATTR_beta);
-  const Value *fused = fused_addend(node);
+  const Value *fused = epilogue_addend(node);
   if (fused) p.beta = 1;
   set_addend(graph, &p, fused ? fused : node_input(node, 2));
   return p;

@@ -27,8 +27,6 @@ typedef struct Int8Schedule {
   Value *packed, *scale; /* scale: NULL, or one for all columns or each */
 } Int8Schedule;
 
-static const Value *input_at(const Node *node, int input) { return input < 0 ? NULL : node_input(node, input); }
-
 static bool turned(const Node *node) { return node->op->kind == OP_QGemm && node_int(node, ATTR_transB) != 0; }
 
 /* ---- epilogues: a sum, then element-wise steps, of results in f32 ---- */
@@ -90,7 +88,7 @@ static Product product_of_node(Graph *graph, const Node *node) {
 /* Of B that only the run knows: what its zero point is in s8. */
 static CentredWeights weights_of(Graph *graph, const Node *node) {
   const ProductInputs *at = product_inputs(node);
-  const Value *b = node->inputs[at->b], *zero = input_at(node, at->b_zero);
+  const Value *b = node->inputs[at->b], *zero = node_input(node, at->b_zero);
   if (b->data) return centred_weights(graph->arena, b, zero, turned(node));
   return (CentredWeights){.zero = (zero ? (int)value_element(zero, 0) : 0) - (b->dtype == RNNCC_U8 ? 128 : 0)};
 }
@@ -185,7 +183,7 @@ static float scale_at(const Value *scale, int64_t column) {
 static float product_scale(const Node *node, const ProductInputs *at, int64_t column) {
   float scale = scale_at(node->inputs[at->a_scale], 0) * scale_at(node->inputs[at->b_scale], column);
   if (at->op == OP_QGemm) scale *= (float)node_float(node, ATTR_alpha);
-  const Value *y = input_at(node, at->y_scale);
+  const Value *y = node_input(node, at->y_scale);
   return y ? scale / scale_at(y, 0) : scale;
 }
 
@@ -212,15 +210,11 @@ static void pack(Graph *graph, Node *node) {
 
 /* ---- lowering ---- */
 
-static const Value *fused_addend(const Node *node) {
-  return epilogue_begins_with_sum(node) ? node->epilogue[0]->inputs[1] : NULL;
-}
-
 static bool is_zero(const Value *zero) { return !zero || (zero->data && value_element(zero, 0) == 0); }
 
 static KernelSpec *spec_of(Program *program, const Node *node, const Int8Schedule *s) {
   const ProductInputs *at = product_inputs(node);
-  const Value *scale = s->scale ? s->scale : input_at(node, at->b_scale);
+  const Value *scale = s->scale ? s->scale : node_input(node, at->b_scale);
   KernelSpec *spec = kernel_spec(program, "gemm_int8");
   kernel_type(spec, "A", node->inputs[at->a]->dtype);
   kernel_type(spec, "T", node->outputs[0]->dtype);
@@ -230,14 +224,14 @@ static KernelSpec *spec_of(Program *program, const Node *node, const Int8Schedul
   kernel_knob(spec, "GROUP", s->group);
   kernel_knob(spec, "FORM", s->pairs);
   kernel_knob(spec, "TILES", s->panels.tiles);
-  kernel_knob(spec, "A_ZERO", !is_zero(input_at(node, at->a_zero)));
+  kernel_knob(spec, "A_ZERO", !is_zero(node_input(node, at->a_zero)));
   kernel_knob(spec, "B_ZERO", s->weights.zero != 0);
   kernel_knob(spec, "TAIL", s->panels.depth % INT8_DOT);
-  kernel_knob(spec, "BIAS", input_at(node, at->bias) != NULL);
+  kernel_knob(spec, "BIAS", node_input(node, at->bias) != NULL);
   kernel_knob(spec, "SCALES", !scale ? 0 : value_max_count(scale) > 1 ? 2 : 1);
   kernel_knob(spec, "A_SCALE", at->a_scale >= 0 && !s->scale);
-  kernel_knob(spec, "ADDEND", input_at(node, at->addend) != NULL);
-  kernel_knob(spec, "RESIDUAL", fused_addend(node) != NULL);
+  kernel_knob(spec, "ADDEND", node_input(node, at->addend) != NULL);
+  kernel_knob(spec, "RESIDUAL", epilogue_addend(node) != NULL);
   kernel_hook(spec, "epilogue", elementwise_epilogue(program->arena, node));
   return spec;
 }
@@ -247,18 +241,18 @@ static void lower_node(Program *program, Node *node) {
   const Int8Schedule *s = (const Int8Schedule *)node->schedule;
   const ProductInputs *at = product_inputs(node);
   const Product *p = &s->product;
-  const Value *y_zero = input_at(node, at->y_zero), *a_zero = input_at(node, at->a_zero),
-              *residual = fused_addend(node);
+  const Value *y_zero = node_input(node, at->y_zero), *a_zero = node_input(node, at->a_zero),
+              *residual = epilogue_addend(node);
   if (!s->packed) lower_packing_of_b(program, node, s);
   Call *call = kernel_call(program, node, spec_of(program, node, s));
   operand_value(call, "a", node->inputs[at->a], READ);
   operand_value(call, "b", s->packed ? s->packed : node->scratch, READ);
   operand_value(call, "a_zero", is_zero(a_zero) ? NULL : a_zero, READ);
   operand_integer(call, "b_zero", s->weights.zero);
-  operand_value(call, "bias", input_at(node, at->bias), READ);
-  operand_value(call, "a_scale", s->scale ? NULL : input_at(node, at->a_scale), READ);
-  operand_value(call, "scale", s->scale ? s->scale : input_at(node, at->b_scale), READ);
-  operand_value(call, "addend", input_at(node, at->addend), READ);
+  operand_value(call, "bias", node_input(node, at->bias), READ);
+  operand_value(call, "a_scale", s->scale ? NULL : node_input(node, at->a_scale), READ);
+  operand_value(call, "scale", s->scale ? s->scale : node_input(node, at->b_scale), READ);
+  operand_value(call, "addend", node_input(node, at->addend), READ);
   operand_value(call, "residual", residual, READ);
   operand_value(call, "c", node->outputs[0], WRITE);
   operand_integer(call, "c_zero", y_zero ? (int64_t)value_element(y_zero, 0) : 0);

@@ -50,12 +50,6 @@ void product_batches(Call *call, Graph *graph, const Product *p, const Dim *b_ma
   operand_dim_array(call, "b_batch", p->batch_rank, b_batch);
 }
 
-double product_multiplications(const Product *p) {
-  double count = (double)dim_optimum(p->m) * (double)dim_optimum(p->n) * (double)dim_optimum(p->k);
-  for (int i = 0; i < p->batch_rank; i++) count *= (double)dim_optimum(p->batch[i]);
-  return count;
-}
-
 void product_cost(Call *call, const Product *p, double a_size, double b_size, double c_size) {
   const Dim *extents[MAX_RANK + 4] = {NULL};
   int n = p->batch_rank;

@@ -29,9 +29,6 @@ void product_dims(Call *call, const char *const *parameters, const Dim *const *d
 /* The batch axes, B's strides in units of `b_matrix` elements. */
 void product_batches(Call *call, Graph *graph, const Product *p, const Dim *b_matrix);
 
-/* Multiplications of all batches at the dims' optimum. */
-double product_multiplications(const Product *p);
-
 /* For the profile: its flops, and A, B and C once, in elements of these bytes. */
 void product_cost(Call *call, const Product *p, double a_size, double b_size, double c_size);
 

@@ -37,7 +37,7 @@ static LayoutSet layouts(Graph *graph, const Node *node) {
   Window window = pool_window(graph, node);
   int w = window.n_spatial - 1;
   if (!pool_planes_fit(graph, node, &window)) return 0;
-  if (is_of_bytes(node->inputs[0])) return LAYOUT_SET_BLOCKED;
+  if (dtype_is_byte(node->inputs[0]->dtype)) return LAYOUT_SET_BLOCKED;
   if (window.kernel[w] > MAX_WINDOW_W || blocked_tiles(graph, node, &window).variants > ROW_TILE_VARIANTS) return 0;
   return LAYOUT_SET_BLOCKED | LAYOUT_BIT(LAYOUT_WIDE, LAYOUT_WIDE);
 }
@@ -112,7 +112,7 @@ static void lower_plain(Program *program, Node *node) {
 }
 
 static void pool_lower(Program *program, Node *node) {
-  if (is_blocked(node) && is_of_bytes(node->inputs[0]))
+  if (is_blocked(node) && dtype_is_byte(node->inputs[0]->dtype))
     lower_bytes(program, node);
   else if (is_blocked(node))
     lower_blocked(program, node);

@@ -171,14 +171,14 @@ static void lower_input_product(Program *program, const Node *node, const Layer 
   call_products(call, weights_products(node->inputs[INPUT_W]->narrow));
 }
 
-static void lower_length_check(Program *program, const Node *node, const Layer *l) {
-  if (!l->lengths || program_check_range(program, l->lengths, 0, 1, l->steps, "sequence length")) return;
+void lower_length_check(Program *program, const Node *node, const Value *lengths, const Dim *batch, const Dim *steps) {
+  if (!lengths || program_check_range(program, lengths, 0, 1, steps, "sequence length")) return;
   KernelSpec *spec = kernel_spec(program, "recurrent_lengths");
-  kernel_type(spec, "Length", l->lengths->dtype);
+  kernel_type(spec, "Length", lengths->dtype);
   Call *call = kernel_call(program, node, spec);
-  operand_value(call, "lengths", l->lengths, READ);
-  operand_dim(call, "batch", l->batch);
-  operand_dim(call, "steps", l->steps);
+  operand_value(call, "lengths", lengths, READ);
+  operand_dim(call, "batch", batch);
+  operand_dim(call, "steps", steps);
 }
 
 /* Directions write different bytes. */
@@ -239,7 +239,7 @@ static void lower_steps(Program *program, const Node *node, const Layer *l, int 
 
 static void lower_preparation(Program *program, const Node *node) {
   Layer *l = (Layer *)node->schedule;
-  lower_length_check(program, node, l);
+  lower_length_check(program, node, l->lengths, l->batch, l->steps);
   for (int i = 0; i < MATRICES; i++) {
     MatrixPlan *matrix = &l->matrices[i];
     if (is_packed_by_run(matrix)) lower_matrix(program, node, matrix, matrix->source);

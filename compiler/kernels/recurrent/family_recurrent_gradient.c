@@ -6,6 +6,7 @@
  * nobody reads is not computed.
  */
 #include "kernels/recurrent/kernels.h"
+#include "kernels/recurrent/lowering.h"
 #include "kernels/recurrent/trained.h"
 #include "machine/machine.h"
 #include "machine/targets.h"
@@ -322,7 +323,7 @@ static void lower_node(Program *program, Node *node) {
   make_part(program, &g->slots, "workers' strips");
   make_part(program, &g->w, "packed weights");
   const Trained *l = &g->layer;
-  lower_lengths(program, node, l);
+  lower_length_check(program, node, l->lengths, l->batch, l->steps);
   lower_columns(program, node, node->inputs[INPUT_R], &g->r, g->steps.unit_vectors, l->hidden, l->gates * l->hidden);
   lower_steps(program, node, g);
   if (l->cell == CELL_LSTM && wants(node, GRADIENT_P)) lower_peepholes(program, node, g);

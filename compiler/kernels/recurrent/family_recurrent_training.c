@@ -4,6 +4,7 @@
  * into S; R is packed where W was, and the steps turn what S has there into what the gradient needs.
  */
 #include "kernels/recurrent/kernels.h"
+#include "kernels/recurrent/lowering.h"
 #include "kernels/recurrent/trained.h"
 #include "machine/targets.h"
 #include "support/numbers.h"
@@ -167,7 +168,7 @@ static void lower_steps(Program *program, const Node *node, const TrainingPlan *
 
 static void lower_node(Program *program, Node *node) {
   TrainingPlan *s = (TrainingPlan *)node->schedule;
-  lower_lengths(program, node, &s->layer);
+  lower_length_check(program, node, s->layer.lengths, s->layer.batch, s->layer.steps);
   lower_inputs(program, node, s);
   lower_recurrent_weights(program, node, s);
   lower_steps(program, node, s);

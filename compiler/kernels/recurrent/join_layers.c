@@ -28,9 +28,7 @@ static bool leaves(const Graph *graph, const Value *value) {
 /* All that read the value read `other`. What leaves the graph becomes a copy. */
 static void read_instead(Graph *graph, Value *value, Value *other) {
   const Builder builder = {graph, value->name, value->where};
-  for (int n = 0; n < graph->n_nodes; n++)
-    for (int i = 0; i < graph->nodes[n]->n_inputs; i++)
-      if (graph->nodes[n]->inputs[i] == value) graph->nodes[n]->inputs[i] = other;
+  graph_read_instead(graph, 0, value, other);
   value->producer = NULL;
   if (leaves(graph, value)) graph_set_output(build_op(&builder, OP_Identity, 1, &other, 1, 0, NULL), 0, value);
 }

@@ -171,13 +171,3 @@ Call *lower_product(Program *program, const Node *node, const TrainedProduct *p,
   call_products(call, RNNCC_F32);
   return call;
 }
-
-void lower_lengths(Program *program, const Node *node, const Trained *t) {
-  if (!t->lengths || program_check_range(program, t->lengths, 0, 1, t->steps, "sequence length")) return;
-  KernelSpec *spec = kernel_spec(program, "recurrent_lengths");
-  kernel_type(spec, "Length", t->lengths->dtype);
-  Call *call = kernel_call(program, node, spec);
-  operand_value(call, "lengths", t->lengths, READ);
-  operand_dim(call, "batch", t->batch);
-  operand_dim(call, "steps", t->steps);
-}

@@ -73,7 +73,4 @@ typedef struct TrainedProduct {
 } TrainedProduct;
 Call *lower_product(Program *program, const Node *node, const TrainedProduct *product, bool adds);
 
-/* Faults of lengths that are out of range. */
-void lower_lengths(Program *program, const Node *node, const Trained *trained);
-
 #endif

@@ -69,12 +69,6 @@ bool fuse_into_reduction(Graph *graph, Node *node, const Node *maker) {
 
 /* ---- where it gains ---- */
 
-static bool seeks_blocks(const Graph *graph) {
-  for (int n = 0; n < graph->n_nodes; n++)
-    if (graph->nodes[n]->op->family && graph->nodes[n]->op->family->seeks_blocked) return true;
-  return false;
-}
-
 /* Workers share results, not the elements of one: where there are few, all must compute their elements before. */
 static bool has_work_for_all(const Graph *graph, const Node *reduction, const Value *result) {
   const Value *x = reduction->inputs[0];
@@ -115,7 +109,7 @@ static void fuse_inputs(Graph *graph, const UseList *uses, bool blocks, Node *re
  * that every reduction is one of ops.def. */
 void fuse_reductions(Graph *graph) {
   UseList uses = graph_uses(graph);
-  bool blocks = seeks_blocks(graph);
+  bool blocks = graph_seeks_blocks(graph);
   for (int n = 0; n < graph->n_nodes; n++) {
     Node *node = graph->nodes[n];
     if (node && (is_reduced_chain(node) || reduces_elements(node))) fuse_inputs(graph, &uses, blocks, node);
