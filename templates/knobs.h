@@ -60,6 +60,8 @@ enum { INNER_ANY, INNER_CONTIGUOUS, INNER_FILL, INNER_TILED };
 
 /* CELL of recurrent_steps.c. A GRU's reset gate comes after the product with R (linear_before_reset), or before it. */
 enum { CELL_RNN, CELL_GRU_AFTER, CELL_GRU_BEFORE, CELL_LSTM };
+/* Floats that rows of its states are padded to: a cache line, which two workers would else write in turns. */
+enum { STATE_LINE = 16 };
 
 /* FORM of fourier.c: complex points and bins; real points and half of their bins, or all of them; half of the bins and
  * real points. */

@@ -193,10 +193,10 @@ static void take_weights(Weights *w, const int8_t *elements, const float *scales
 
 /* Pointers are those of all directions; `direction` picks one. lengths, initial_* and the outputs may be NULL, and so
  * may what the cell or the knobs do not use. batch_first is ONNX's layout = 1. gates: [T * B, or B *
- * T][directions][panels][GATE_VECTORS][LANES]. memory: directions * BUFFERS * batch * (H padded to panels + LANES)
- * floats. quantised: directions * slots * batch rows of int8_row(H) bytes, BY_TWO of an even batch; row_scales: as many
- * of a RowScale. slots: the most workers that share the samples, or the panels, if these are fewer. least, most: the
- * range, if FIXED. */
+ * T][directions][panels][GATE_VECTORS][LANES]. memory: directions * BUFFERS * batch * state_row_of() floats.
+ * quantised: directions * slots * batch rows of int8_row(H) bytes, BY_TWO of an even batch; row_scales: as many of a
+ * RowScale. slots: the most workers that share the samples, or the panels, if these are fewer. least, most: the range,
+ * if FIXED. */
 static void recurrent_int8(Team *team, float *gates, const int8_t *weights, const float *scales, const int32_t *totals,
                            const int8_t *candidate, const float *candidate_scales, const int32_t *candidate_totals,
                            const float *after_bias, const float *peepholes, const Length *lengths,
@@ -216,7 +216,7 @@ static void recurrent_int8(Team *team, float *gates, const int8_t *weights, cons
                        .panels = ceil_div(hidden, PANEL_UNITS)}};
   Layer *l = &s.layer;
   take_share(l, team, directions, direction);
-  l->state_row = l->panels * PANEL_UNITS + LANES;
+  l->state_row = state_row_of(l);
   take_memory(l, memory, direction);
   set_strides(l, directions, batch_first);
   int64_t from = direction * l->panels; /* panels of the directions before this one */

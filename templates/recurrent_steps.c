@@ -465,9 +465,9 @@ static void run_direction(Layer *l, Team *team, int64_t directions) {
 /* Steps first .. first + count of one direction. Pointers are those of all directions; `direction` picks one. lengths,
  * initial_* and the outputs may be NULL, and so may what the cell or the knobs do not use. batch_first is ONNX's
  * layout = 1. gates: [T * B, or B * T][directions][panels][GATE_VECTORS][LANES] of the times of these steps, which for
- * a reverse direction with lengths are all; INPUT: of one step. memory: directions * BUFFERS * batch * (H padded to
- * panels + LANES) floats, which carry the states from one call to the next. partial: directions * batch * panels *
- * PRODUCT_VECTORS * LANES floats. */
+ * a reverse direction with lengths are all; INPUT: of one step. memory: directions * BUFFERS * batch * state_row_of()
+ * floats, which carry the states from one call to the next. partial: directions * batch * panels * PRODUCT_VECTORS *
+ * LANES floats. */
 static void recurrent_steps(Team *team, const float *x, const float *input, const float *bias, float *gates,
                             const float *weights, const float *candidate, const float *after_bias,
                             const float *peepholes, const Length *lengths, const float *initial_h,
@@ -491,7 +491,7 @@ static void recurrent_steps(Team *team, const float *x, const float *input, cons
              .panels = ceil_div(hidden, PANEL_UNITS)};
   l.first_time = reverse ? steps - first - l.count : first;
   take_share(&l, team, directions, direction);
-  l.state_row = l.panels * PANEL_UNITS + LANES;
+  l.state_row = state_row_of(&l);
   take_memory(&l, memory, direction);
   take_partial(&l, partial, direction);
   set_strides(&l, directions, batch_first);

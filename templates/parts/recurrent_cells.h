@@ -69,7 +69,7 @@ typedef struct Layer {
   int64_t first, count;                         /* the steps of this call */
   int64_t first_time;                           /* the earliest time of these steps */
   int64_t x_time, x_sample;
-  int64_t state_row; /* H padded to whole panels, and by a vector that keeps samples off each other's cache sets */
+  int64_t state_row;                                  /* H padded: state_row_of() */
   int64_t gates_time, gates_sample, y_time, y_sample; /* strides from one time, and one sample, to the next */
   int64_t begin, end;                                 /* this worker's panels */
   int64_t block_begin, block_end, blocks;             /* this worker's blocks of samples, and how many there are */

@@ -28,6 +28,10 @@ static void store_state(const Layer *l, const float *state, float *outer, int64_
 
 /* ---- the layer ---- */
 
+/* Floats from one sample's states to the next: whole lines, and one more, which keeps samples off each other's cache
+ * sets. */
+static int64_t state_row_of(const Layer *l) { return round_up(l->panels * PANEL_UNITS, STATE_LINE) + STATE_LINE; }
+
 /* The workers of one direction: `ways` parts of the samples, each with `unit_ways` parts of the panels. */
 typedef struct Crew {
   int64_t first, count, ways, unit_ways;

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "kernels/gemm/panels.h"
+#include "knobs.h"
 #include "recurrent_check.h"
 
 enum { MAX_TEAM = 5 };
@@ -55,6 +56,7 @@ typedef struct Case {
 
 typedef struct Outputs {
   float *y, *y_h, *y_c;
+  bool own_lines; /* of the kernel's memory */
 } Outputs;
 
 static int gates_of_cell(int cell) { return cell == 0 ? 1 : cell == 3 ? 4 : 3; }
@@ -97,7 +99,7 @@ static void free_case(Case *c) {
 
 static Outputs new_outputs(const Case *c) {
   int64_t states = c->D * c->B * c->H;
-  return (Outputs){filled(c->T * states, NAN), filled(states, NAN), filled(states, NAN)};
+  return (Outputs){.y = filled(c->T * states, NAN), .y_h = filled(states, NAN), .y_c = filled(states, NAN)};
 }
 
 static void free_outputs(Outputs *o) { free(o->y), free(o->y_h), free(o->y_c); }
@@ -300,9 +302,16 @@ static void *lengths_as(const Case *c, int bytes) {
   return wide;
 }
 
+/* Rows of states, between which memory is as it was, begin with cache lines: of others two workers would write one. */
+static bool rows_begin_lines(const float *memory, int64_t count) {
+  for (int64_t i = 1; i < count; i++)
+    if (i % STATE_LINE && isnan(memory[i - 1]) && !isnan(memory[i])) return false;
+  return true;
+}
+
 static Outputs run_kernel(const Case *c, int size) {
   const Variant *v = c->variant;
-  int64_t units = c->H + 4 * v->lanes;
+  int64_t units = c->H + 4 * v->lanes, floats = c->D * 4 * c->B * (units + 2 * STATE_LINE);
   Packed weights = pack(c);
   void *lengths = lengths_as(c, v->length_bytes);
   pthread_barrier_t barrier;
@@ -313,7 +322,7 @@ static Outputs run_kernel(const Case *c, int size) {
              .out = new_outputs(c),
              .size = size,
              .gates = filled(c->T * c->B * c->D * units * 4, NAN),
-             .memory = filled(c->D * 4 * c->B * (units + v->lanes), NAN),
+             .memory = filled(floats, NAN),
              .partial = filled(c->D * c->B * units * 4, NAN)};
   pthread_t threads[MAX_TEAM];
   Worker workers[MAX_TEAM];
@@ -323,6 +332,7 @@ static Outputs run_kernel(const Case *c, int size) {
   }
   for (int rank = 0; rank < size; rank++) pthread_join(threads[rank], NULL);
   pthread_barrier_destroy(&barrier);
+  job.out.own_lines = rows_begin_lines(job.memory, floats);
   float *const arrays[] = {weights.w,         weights.bias, weights.r,  weights.candidate, weights.after_bias,
                            weights.peepholes, job.gates,    job.memory, job.partial};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
@@ -361,7 +371,7 @@ static bool same_bits(const Case *c, const Outputs *a, const Outputs *b) {
 
 static double check_case(Case *c) {
   Outputs want = reference(c), alone = run_kernel(c, 1);
-  double worst = compare(c, &alone, &want);
+  double worst = alone.own_lines ? compare(c, &alone, &want) : INFINITY;
   for (int size = 2; size <= MAX_TEAM; size++) {
     Outputs team = run_kernel(c, size);
     if (!same_bits(c, &team, &alone)) worst = INFINITY;

@@ -24,6 +24,8 @@ VARIANTS = {
     "rnn_hide": dict(CELL=RNN, UNIT_VECTORS=2, ROWS=1, HIDE=1),
     "gru_after_hide": dict(CELL=GRU_AFTER, ROWS=1, HIDE=1, WORKERS=2),
     "lstm_hide": dict(CELL=LSTM, ROWS=1, HIDE=1),
+    "lstm_wide_hide": dict(CELL=LSTM, UNIT_VECTORS=2, ROWS=1, PARTS=1, HIDE=1),
+    "gru_after_wide": dict(CELL=GRU_AFTER, UNIT_VECTORS=2, ROWS=1, PARTS=2),
     "lstm_hide_input": dict(CELL=LSTM, ROWS=1, HIDE=1, INPUT=1),
     "rnn_input": dict(CELL=RNN, UNIT_VECTORS=4, ROWS=4, INPUT=1),
     "gru_after_input": dict(CELL=GRU_AFTER, ROWS=5, INPUT=1),

@@ -80,6 +80,31 @@ static void the_partial_sums_of_a_row_fill_half_the_registers(void **state) {
     }
 }
 
+/* One sample's panel has more vectors than a batch's where registers are few, without padding. Several workers have
+ * even shares of its panels, or one has the only panel. */
+static void a_single_rows_panel_is_wide_where_registers_are_few(void **state) {
+  (void)state;
+  enum { MOST_UNITS = 256 };
+  const Target *target;
+  for (int i = 0; (target = target_at(i)); i++)
+    for (Cell cell = CELL_RNN; cell <= CELL_LSTM; cell++)
+      for (int64_t hidden = 1; hidden <= MOST_UNITS; hidden++)
+        for (int workers = 1; workers <= 2; workers++) {
+          int usual = cell_unit_vectors(cell, target, hidden);
+          int wide = cell_unit_vectors_alone(cell, target, hidden, workers);
+          int64_t all = ceil_div(hidden, target->lanes);
+          assert_int_equal(all % wide, 0);
+          if (!target_has_few_registers(target) || all % (2 * usual)) {
+            assert_int_equal(wide, usual);
+          } else if (workers == 1 || all == 2 * usual || all % (4 * usual) == 0) {
+            assert_true(wide >= 2 * usual);
+          } else {
+            assert_int_equal(wide, usual);
+          }
+          assert_true(wide * cell_info(cell)->product_gates <= MAX_ROWS);
+        }
+}
+
 /* Of rows whose number is known, as even as can be, in a multiple of `ways` blocks where there are so many rows. */
 static void blocks_of_rows_are_balanced(void **state) {
   (void)state;
@@ -129,6 +154,7 @@ int main(void) {
       cmocka_unit_test(a_panel_is_the_widest_of_those_with_the_least_padding),
       cmocka_unit_test(the_rows_of_a_tile_fill_the_registers),
       cmocka_unit_test(the_pairs_of_rows_of_a_tile_fill_the_registers),
+      cmocka_unit_test(a_single_rows_panel_is_wide_where_registers_are_few),
       cmocka_unit_test(blocks_of_rows_are_balanced),
       cmocka_unit_test(the_partial_sums_of_a_row_fill_half_the_registers),
       cmocka_unit_test(two_rows_of_bytes_are_multiplied_where_the_vocabulary_can),

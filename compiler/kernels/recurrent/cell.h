@@ -15,6 +15,7 @@ typedef struct CellInfo {
   int functions;          /* exp, tanh or sigmoid of a unit and step */
   int buffers;            /* BUFFERS of the template */
   int widest, widest_few; /* most UNIT_VECTORS on a target with many registers, and with few */
+  int widest_alone;       /* of one sample, with few registers */
 } CellInfo;
 
 Cell cell_of(const Node *node);
@@ -22,6 +23,8 @@ const CellInfo *cell_info(Cell cell);
 
 /* The most vectors of units in a panel that divide the layer's without padding. */
 int cell_unit_vectors(Cell cell, const Target *target, int64_t hidden);
+/* The same of one sample, by at most so many workers. */
+int cell_unit_vectors_alone(Cell cell, const Target *target, int64_t hidden, int workers);
 
 /* In how many parts a panel of so many vectors is multiplied by a batch, at most `batch` samples: 2 where a whole panel
  * leaves registers for the sums of few rows. */

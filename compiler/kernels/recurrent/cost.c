@@ -10,6 +10,7 @@
 
 #include "kernels/gemm/narrow_panels.h"
 #include "kernels/recurrent/int8.h"
+#include "kernels/recurrent/layer.h"
 #include "machine/targets.h"
 #include "machine/tile.h"
 #include "support/numbers.h"
@@ -33,7 +34,7 @@ enum { FEW_STEPS = 4 };
 
 LayerCase layer_case(const MmLayer *layer, const Target *target) {
   const CellInfo *row = cell_info(layer->cell);
-  int unit_vectors = cell_unit_vectors(layer->cell, target, layer->hidden);
+  int unit_vectors = layer_unit_vectors(layer->node, target, layer->steps, layer->batch, ALL_WORKERS);
   int vectors = row->product_gates * unit_vectors;
   vectors /= cell_panel_parts(target, vectors, dim_upper(layer->batch));
   bool forward = layer->directions == 1 && !layer->reverse;

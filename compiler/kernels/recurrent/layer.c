@@ -6,8 +6,8 @@
 #include "machine/targets.h"
 #include "support/numbers.h"
 
-/* Vectors of a panel that the kernels multiply at once; upper bound of workers. */
-enum { MAX_VECTORS = 4, ALL_WORKERS = 1024 };
+/* Vectors of a panel that the kernels multiply at once. */
+enum { MAX_VECTORS = 4 };
 
 /* ---- the node ---- */
 
@@ -42,6 +42,18 @@ static void read_attributes(const Node *node, Layer *l) {
 }
 
 /* ---- the target ---- */
+
+/* Does the node multiply one sample in each of several steps, by weights in f32? */
+static bool is_single_row(const Node *node, const Dim *steps, const Dim *batch) {
+  return dim_upper(steps) > 1 && dim_upper(batch) == 1 && !int8_asked(node) && !node->inputs[INPUT_R]->narrow;
+}
+
+int layer_unit_vectors(const Node *node, const Target *target, const Dim *steps, const Dim *batch, int workers) {
+  Cell cell = cell_of(node);
+  int64_t hidden = node_int(node, ATTR_hidden_size);
+  if (is_single_row(node, steps, batch)) return cell_unit_vectors_alone(cell, target, hidden, workers);
+  return cell_unit_vectors(cell, target, hidden);
+}
 
 /* In a stack one worker runs a layer's chunks. Outside a stack, a layer may compute its product with W in chunks,
  * unless it is reverse and has lengths: then the times of a chunk of steps are each sample's own. */
@@ -82,8 +94,8 @@ static void settle_variant(const Node *node, Layer *l) {
 }
 
 /* One vector of units in a panel, if the products with W and R are fused and more would not fit in registers. */
-static int unit_vectors_of(const Layer *l, const Target *target) {
-  int vectors = cell_unit_vectors(l->cell, target, l->hidden);
+static int unit_vectors_of(const Node *node, const Layer *l, const Target *target) {
+  int vectors = layer_unit_vectors(node, target, l->steps, l->batch, l->variant.workers);
   return l->variant.input == INPUT_WITH_STEP && vectors * l->gates > MAX_VECTORS ? 1 : vectors;
 }
 
@@ -127,7 +139,7 @@ static void choose_products(Graph *graph, const NarrowWeights *narrow, Layer *l)
 
 static void choose_knobs(Graph *graph, const Node *node, Layer *l) {
   const Target *target = graph->config->target;
-  l->unit_vectors = unit_vectors_of(l, target);
+  l->unit_vectors = unit_vectors_of(node, l, target);
   int product_vectors = cell_info(l->cell)->product_gates * l->unit_vectors;
   l->panels = ceil_div(l->hidden, (int64_t)l->unit_vectors * target->lanes);
   bool with_step = l->variant.input == INPUT_WITH_STEP;
@@ -211,7 +223,7 @@ static void plan_scratch(const Target *target, Layer *l) {
   bool with_step = l->variant.input == INPUT_WITH_STEP;
   int64_t batch = dim_upper(l->batch), steps = l->variant.chunk ? l->variant.chunk : dim_upper(l->steps);
   int64_t samples = with_step ? batch : saturating_mul(steps, batch);
-  int64_t state_row = l->panels * l->unit_vectors * target->lanes + target->lanes;
+  int64_t state_row = round_up(l->panels * l->unit_vectors * target->lanes, STATE_LINE) + STATE_LINE;
   int64_t gates = aligned(saturating_mul(samples, l->gates_row * 4));
   int64_t buffers = l->directions * cell_info(l->cell)->buffers * state_row * 4;
   l->memory = gates;

@@ -68,6 +68,11 @@ static inline const NarrowWeights *layer_narrow(const Layer *layer, Matrix matri
   return plan->source ? narrow_columns(plan->source, plan->panels.depth, 1) : NULL;
 }
 
+enum { ALL_WORKERS = 1024 }; /* upper bound of workers */
+
+/* Vectors of units in a panel of R, by at most so many workers. */
+int layer_unit_vectors(const Node *node, const Target *target, const Dim *steps, const Dim *batch, int workers);
+
 /* The layer with the schedule of plan_recurrent and --rnn. NULL after error_at(), if the kernels cannot run it. */
 Layer *layer_of(Graph *graph, Node *node);
 /* The layer with another variant. */
