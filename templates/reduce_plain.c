@@ -46,8 +46,8 @@ static inline Total combined(Total total, T x) {
 }
 
 static inline T finished(Total total, T shift, int64_t count) {
-  if (OPERATION == REDUCE_MEAN && FLOATING) return (T)(total / (Total)count);
   if (OPERATION == REDUCE_MEAN && count == 0) return 0;
+  if (OPERATION == REDUCE_MEAN && FLOATING) return (T)(total / (Total)count);
   if (OPERATION == REDUCE_MEAN) return SIGNED ? (T)((int64_t)total / count) : (T)(total / (uint64_t)count);
   if (OPERATION == REDUCE_NORM) return (T)__builtin_sqrt((double)total);
   if (OPERATION == REDUCE_LOG) return (T)log_f64((double)total);

@@ -50,9 +50,9 @@ typedef struct Attribute {
   int64_t *ints;
   double *floats;
   const char **strings;
-  Value *tensor;       /* a constant Value outside the graph's list */
-  Graph *graph;        /* body of If, Loop, Scan */
-  const Graph *source; /* the body as read, once infer_shapes has made `graph` of it; else NULL */
+  Value *tensor; /* a constant Value outside the graph's list */
+  Graph *graph;  /* body of If, Loop, Scan */
+  Graph *source; /* the body as read, once infer_shapes has made `graph` of it; else NULL */
   Location where;
 } Attribute;
 

@@ -60,13 +60,21 @@ static const DimSymbol *add_symbol(DimTable *table, const DimSymbol *symbol) {
 const DimSymbol *dim_symbol_add(DimTable *table, const char *name, DimBounds b) {
   if (table->n_symbols > dim_given_count(table)) bug("a given dimension after those of the compiler's own");
   return add_symbol(table, &(DimSymbol){arena_string(table->arena, name), table->n_symbols, b.min, b.opt, b.max,
-                                        b.multiple, DIM_GIVEN});
+                                        b.multiple, DIM_GIVEN, NULL});
+}
+
+static const DimSymbol *add_own(DimTable *table, DimKind kind, int64_t min, int64_t max, const Dim *most) {
+  const char *name = arena_format(table->arena, "#%d", table->n_symbols);
+  int64_t opt = min + (max - min + 1) / 2; /* nothing is known of the data */
+  return add_symbol(table, &(DimSymbol){name, table->n_symbols, min, opt, max, 1, kind, most});
 }
 
 const DimSymbol *dim_symbol_own(DimTable *table, DimKind kind, int64_t min, int64_t max) {
-  const char *name = arena_format(table->arena, "#%d", table->n_symbols);
-  int64_t opt = min + (max - min + 1) / 2; /* nothing is known of the data */
-  return add_symbol(table, &(DimSymbol){name, table->n_symbols, min, opt, max, 1, kind});
+  return add_own(table, kind, min, max, NULL);
+}
+
+const DimSymbol *dim_symbol_counter(DimTable *table, int64_t max, const Dim *most) {
+  return add_own(table, DIM_DATA_DEPENDENT, 0, max, most);
 }
 
 int dim_given_count(const DimTable *table) {

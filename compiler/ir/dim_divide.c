@@ -135,10 +135,11 @@ const Dim *dim_div(DimTable *table, const Dim *a, const Dim *b) {
   return dim_add(table, quotient, dim_of_atom(table, ATOM_DIV, NULL, rest, b));
 }
 
+enum { MAX_TERMS = 16 }; /* longer expressions are not tried */
+
 /* `a` without one of its divisions, times *divisor, that one's: n/c - (c-1)/c <= floor(n / c) <= n/c gives a bound from
  * below, or from above. NULL if it has none by a constant. */
 static const Dim *without_division(DimTable *table, const Dim *a, bool above, int64_t *divisor) {
-  enum { MAX_TERMS = 16 }; /* longer expressions are not tried */
   for (int t = 0; t < a->n_terms; t++) {
     const Term *term = &a->terms[t];
     const Atom *atom = term->n_factors == 1 ? term->factors[0] : NULL;
@@ -165,8 +166,8 @@ static const Dim *without_factor(DimTable *table, const Dim *a) {
   return cancel(table, dim_add(table, a, constant), g);
 }
 
-/* Can a <= 0, or a >= 0, be proved? What is below 1 as a fraction is an integer of at most 0. */
-static bool never_positive(DimTable *table, const Dim *a) {
+/* Is a <= 0, by the ranges of its symbols? What is below 1 as a fraction is an integer of at most 0. */
+static bool is_none_positive(DimTable *table, const Dim *a) {
   enum { MAX_DIVISIONS = 6 };
   int64_t scale = 1, divisor = 1; /* the bound is of a * scale */
   a = without_factor(table, a);
@@ -174,6 +175,29 @@ static bool never_positive(DimTable *table, const Dim *a) {
     if (a->upper < scale) return true;
     a = without_division(table, a, true, &divisor);
     if (__builtin_mul_overflow(scale, divisor, &scale)) return false;
+  }
+  return false;
+}
+
+/* The same or more: with what a counter is never more than instead of the counter; or NULL. */
+static const Dim *without_counter(DimTable *table, const Dim *a) {
+  for (int t = 0; t < a->n_terms; t++) {
+    const Term *term = &a->terms[t];
+    const DimSymbol *symbol = term->n_factors == 1 ? term->factors[0]->symbol : NULL;
+    if (!symbol || !symbol->most || term->coefficient < 0) continue;
+    if (a->n_terms + symbol->most->n_terms > MAX_TERMS) return NULL;
+    const Dim *most = dim_mul(table, symbol->most, dim_const(table, term->coefficient));
+    return dim_add(table, dim_sub(table, a, dim_of_terms(table, term, 1)), most);
+  }
+  return NULL;
+}
+
+/* Can a <= 0, or a >= 0, be proved? */
+static bool never_positive(DimTable *table, const Dim *a) {
+  enum { MAX_COUNTERS = 4 };
+  for (int i = 0; a && i <= MAX_COUNTERS; i++) {
+    if (is_none_positive(table, a)) return true;
+    a = without_counter(table, a);
   }
   return false;
 }

@@ -86,6 +86,11 @@ int graph_take_nodes(Graph *graph, Node ***nodes) {
   return n;
 }
 
+void values_remove(Value **values, int *n, int at) {
+  --*n;
+  for (int i = at; i < *n; i++) values[i] = values[i + 1];
+}
+
 void graph_set_output(Node *node, int output, Value *value) {
   node->outputs[output] = value;
   value->producer = node;

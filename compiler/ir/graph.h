@@ -227,6 +227,7 @@ void graph_append(Graph *graph, Node *node);                 /* an existing node
 void graph_withdraw(Graph *graph, Node *node);               /* after an error: its outputs stay unknown */
 void graph_close_gaps(Graph *graph);                         /* removes NULLs from the list, and renumbers */
 int graph_take_nodes(Graph *graph, Node ***nodes);           /* empties the list into *nodes; returns how many */
+void values_remove(Value **values, int *n, int at);          /* of a list, which is then one shorter */
 void graph_set_output(Node *node, int output, Value *value); /* and the value's producer */
 void graph_read_instead(Graph *graph, int first_node, const Value *value, Value *other); /* nodes from that one on */
 int node_own_inputs(const Node *node);                     /* without those of its epilogue, which come last */

@@ -152,14 +152,23 @@ static void walk_itself(Walk *walk, const Item *item) {
 
 static void walk_block(Walk *walk, const Block *block);
 
+/* What a branch returns empty, no call writes. */
+static void hold_empty_results(Walk *walk, const Item *item, AttributeName branch) {
+  const Attribute *given = node_attribute(item->node, branch);
+  for (int i = 0; given && i < given->graph->n_outputs; i++)
+    if (is_empty(given->graph->outputs[i])) walk->facts.holds[value_root(given->graph->outputs[i])->id] = true;
+}
+
 /* Both branches from the same facts; touches of both remain. */
 static void walk_branches(Walk *walk, const Item *item) {
   Facts before = facts_copy(walk);
   walk_block(walk, item->block);
+  hold_empty_results(walk, item, ATTR_then_branch);
   Facts then = walk->facts;
   walk->facts = before;
   remember(walk, item);
   walk_block(walk, item->other);
+  hold_empty_results(walk, item, ATTR_else_branch);
   facts_meet(walk, &then);
 }
 

@@ -17,7 +17,7 @@ static double step_max(double best, double x) { return isnan(best) || x <= best 
 static double step_min(double best, double x) { return isnan(best) || x >= best ? best : x; }
 
 static double finish_none(double total, int64_t n) { return (void)n, total; }
-static double finish_mean(double total, int64_t n) { return total / (double)n; }
+static double finish_mean(double total, int64_t n) { return n ? total / (double)n : 0; } /* as ONNX Runtime's */
 static double finish_sqrt(double total, int64_t n) { return (void)n, sqrt(total); }
 static double finish_log(double total, int64_t n) { return (void)n, log(total); }
 

@@ -13,6 +13,13 @@
 /* May a Loop's condition become false? `body` is as it was read. */
 bool loop_is_conditional(const Node *node, const Graph *body);
 
+/* 0 or 1; -1 if it is not known, or no condition. */
+int known_truth(const Value *value);
+
+/* A Loop whose condition only counts gets a trip count instead: the body, as it was read, changes with it. Appends
+ * nodes. Nothing happens to other nodes. */
+void count_iterations(Graph *graph, Node *node);
+
 /* Rewrites control flow that is known at compile time: an If with a known condition becomes the nodes of its branch, a
  * Loop of few iterations copies of its body; a Scan along another axis gets Transposes around it. Calls `infer` with
  * every new node, in order. False if the node stays as it is. */

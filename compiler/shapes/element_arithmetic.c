@@ -201,17 +201,29 @@ static bool exclusive_or(DimTable *dims, const Node *node, const Ratio *a, const
   return equal(dims, node, a, b, &same_value) && not(dims, node, &same_value, NULL, result);
 }
 
-static ElementOperation *const operations[N_OPS] = {[OP_Abs] = absolute,    [OP_Add] = add,
-                                                    [OP_And] = minimum,     [OP_Cast] = cast,
-                                                    [OP_Ceil] = ceil_of,    [OP_Div] = divide,
-                                                    [OP_Equal] = equal,     [OP_Floor] = floor_of,
-                                                    [OP_Greater] = greater, [OP_GreaterOrEqual] = greater_or_equal,
-                                                    [OP_Less] = less,       [OP_LessOrEqual] = less_or_equal,
-                                                    [OP_Max] = maximum,     [OP_Min] = minimum,
-                                                    [OP_Mod] = modulo,      [OP_Mul] = multiply,
-                                                    [OP_Neg] = negate,      [OP_Not] = not,
-                                                    [OP_Or] = maximum,      [OP_Sub] = subtract,
-                                                    [OP_Sum] = add,         [OP_Xor] = exclusive_or};
+static ElementOperation *const operations[N_OPS] = {[OP_Abs] = absolute,
+                                                    [OP_Add] = add,
+                                                    [OP_And] = minimum,
+                                                    [OP_Cast] = cast,
+                                                    [OP_CastLike] = cast,
+                                                    [OP_Ceil] = ceil_of,
+                                                    [OP_Div] = divide,
+                                                    [OP_Equal] = equal,
+                                                    [OP_Floor] = floor_of,
+                                                    [OP_Greater] = greater,
+                                                    [OP_GreaterOrEqual] = greater_or_equal,
+                                                    [OP_Less] = less,
+                                                    [OP_LessOrEqual] = less_or_equal,
+                                                    [OP_Max] = maximum,
+                                                    [OP_Min] = minimum,
+                                                    [OP_Mod] = modulo,
+                                                    [OP_Mul] = multiply,
+                                                    [OP_Neg] = negate,
+                                                    [OP_Not] = not,
+                                                    [OP_Or] = maximum,
+                                                    [OP_Sub] = subtract,
+                                                    [OP_Sum] = add,
+                                                    [OP_Xor] = exclusive_or};
 static ElementOperation *const reductions[N_OPS] = {
     [OP_ReduceMax] = maximum, [OP_ReduceMin] = minimum, [OP_ReduceProd] = multiply, [OP_ReduceSum] = add};
 

@@ -148,12 +148,16 @@ static int64_t broadcast_index(const Value *value, const Value *to, int64_t inde
   return at;
 }
 
+/* CastLike takes a type of input 1. */
+static bool is_of_one_input(const Node *node) { return node->op->max_inputs == 1 || is_op(node, OP_CastLike); }
+
 /* Element by element, of up to two inputs (more: one after the other). */
 static void compute_elements(Graph *graph, Node *node, ElementOperation *operation) {
   Value *output = node->outputs[0];
   int64_t count = value_count(output);
+  bool one = is_of_one_input(node);
   Ratio *results = ARENA_ARRAY(graph->arena, Ratio, count), *operands[2] = {0};
-  for (int input = 0; input < node->n_inputs; input++) {
+  for (int input = 0; input < (one ? 1 : node->n_inputs); input++) {
     Ratio *ratios = node->inputs[input] ? known_ratios(graph, node->inputs[input]) : NULL;
     if (!ratios) return;
     operands[1] = ratios;
@@ -162,7 +166,7 @@ static void compute_elements(Graph *graph, Node *node, ElementOperation *operati
       bool known = true;
       if (input > 0)
         known = operation(graph->dims, node, &results[i], &element, &results[i]);
-      else if (node->op->max_inputs == 1)
+      else if (one)
         known = operation(graph->dims, node, &element, NULL, &results[i]);
       else
         results[i] = element;

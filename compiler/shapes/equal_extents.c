@@ -127,6 +127,14 @@ static void expect_broadcast(Graph *graph, Node *node) {
     }
 }
 
+/* Extents of the axes along which nothing is joined are those of the first input. */
+static void expect_joined(Graph *graph, Node *node) {
+  int rank = rank_of(node, 0), joined = normal_axis(node_int(node, ATTR_axis), rank);
+  for (int i = 1; i < node->n_inputs && joined >= 0; i++)
+    for (int axis = 0; axis < rank && rank_of(node, i) == rank; axis++)
+      if (axis != joined) expect_equal(graph, node, (Place){0, axis}, (Place){i, axis});
+}
+
 /* A value [P + T], of the steps of the past's keys [B, heads, P, D] and the new ones. */
 static Value *all_keys(Graph *graph, const Node *node, Value *past, Value *key, int axis) {
   const Builder builder = {graph, node->name, node->where};
@@ -150,7 +158,7 @@ static void expect_attention(Graph *graph, Node *node) {
 }
 
 static void (*const expect_of[N_OPS])(Graph *, Node *) = {
-    [OP_Attention] = expect_attention, [OP_GRU] = expect_layer,      [OP_Gemm] = expect_gemm,
+    [OP_Attention] = expect_attention, [OP_Concat] = expect_joined,  [OP_GRU] = expect_layer, [OP_Gemm] = expect_gemm,
     [OP_LSTM] = expect_layer,          [OP_MatMul] = expect_product, [OP_RNN] = expect_layer,
 };
 

@@ -31,15 +31,14 @@ static int input_index(const Graph *body, const Value *value) {
   return -1;
 }
 
-static const Value *skip_copies(const Value *value) {
+const Value *skip_copies(const Value *value) {
   while (is_op(value->producer, OP_Identity)) value = value->producer->inputs[0];
   return value;
 }
 
-/* Exporters cast conditions to bool, which they are. */
-static const Value *skip_casts(const Value *value) {
+const Value *skip_conversions(const Value *value) {
   value = skip_copies(value);
-  while (is_op(value->producer, OP_Cast) && node_dtype(value->producer, ATTR_to) == RNNCC_BOOL)
+  while (is_op(value->producer, OP_Cast) || is_op(value->producer, OP_CastLike))
     value = skip_copies(value->producer->inputs[0]);
   return value;
 }
@@ -59,7 +58,7 @@ static int64_t step_of(const Value *sum, const Value *to) {
   if (!is_op(sum->producer, OP_Add)) return 0;
   const Value *a = skip_copies(sum->producer->inputs[0]), *b = skip_copies(sum->producer->inputs[1]);
   if (a != to && b != to) return 0;
-  const Value *other = a == to ? b : a;
+  const Value *other = skip_conversions(a == to ? b : a);
   return value_number(other, &step) && step > 0 && step < MOST ? (int64_t)step : 0;
 }
 
@@ -107,7 +106,7 @@ static bool is_and(const Node *node, int output) {
 }
 
 static int64_t most_while(const Loop *loop, const Value *condition) {
-  const Value *truth = skip_casts(condition);
+  const Value *truth = skip_conversions(condition);
   const Node *made = truth->producer;
   if (is_and(made, truth->producer_output)) return most_while(loop, made->inputs[0]);
   if (!made || made->n_inputs != 2) return INT64_MAX;

@@ -3,6 +3,7 @@
 #include "ir/bodies.h"
 #include "shapes/build.h"
 #include "shapes/control.h"
+#include "shapes/loop_bound.h"
 #include "shapes/shape.h"
 
 typedef void Infer(Graph *graph, Node *node);
@@ -14,8 +15,7 @@ static const Graph *source_of(const Attribute *attribute) {
   return attribute->source ? attribute->source : attribute->graph;
 }
 
-/* 0 or 1; -1 if it is not known, or no condition. */
-static int known_truth(const Value *value) {
+int known_truth(const Value *value) {
   if (value_static(value) && value_count(value) != 1) return -1;
   if (value->data && value->dtype != RNNCC_BOOL) return -1;
   if (value->data) return *(const uint8_t *)value->data != 0;
@@ -30,8 +30,7 @@ static int known_truth(const Value *value) {
 
 bool loop_is_conditional(const Node *node, const Graph *body) {
   if (node->inputs[1] && known_truth(node->inputs[1]) != 1) return true;
-  const Value *again = body->outputs[0];
-  while (is_op(again->producer, OP_Identity)) again = again->producer->inputs[0];
+  const Value *again = skip_conversions(body->outputs[0]);
   if (again == body->inputs[1]) return false;
   for (int i = 0; i < node->n_captures; i++) { /* a constant outside? */
     int outer = node->n_inputs - node->n_captures + i, inner = body->n_inputs - node->n_captures + i;
@@ -206,6 +205,7 @@ static bool scan_first_axes(Graph *graph, Node *node, Infer *infer) {
 
 bool control_rewrite(Graph *graph, Node *node, Infer *infer) {
   if (is_op(node, OP_If)) return take_branch(graph, node, infer);
+  count_iterations(graph, node);
   if (is_op(node, OP_Loop)) return unroll(graph, node, infer);
   return is_op(node, OP_Scan) && inputs_known(node) && scan_first_axes(graph, node, infer);
 }

@@ -120,6 +120,15 @@ typedef struct SliceAxis {
 } SliceAxis;
 /* Reads a Slice: fills in all axes of the input, sliced or whole. */
 bool read_slice(Graph *graph, const Node *node, SliceAxis axes[MAX_RANK]);
+/* What is known of a Slice whose bounds only the run knows: starts[i] and ends[i] are of axes[i]. */
+typedef struct FoundSlice {
+  int n;
+  int axes[MAX_RANK];
+  int64_t steps[MAX_RANK]; /* not 0 */
+} FoundSlice;
+bool read_found_slice(Graph *graph, const Node *node, FoundSlice *slice);
+/* Were its bounds not known when its shape was inferred? Then the run reads them. */
+bool slice_is_found(Graph *graph, const Node *node);
 
 /* A new data-dependent dim, from 0 to the maximum of `limit`. */
 const Dim *data_dependent_dim(Graph *graph, const Dim *limit);

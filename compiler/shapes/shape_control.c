@@ -272,7 +272,8 @@ static Control *new_loop(Graph *graph, Node *node, const Dim *trip, int64_t most
   control->is_loop = true;
   control->trip = trip;
   control->most = most;
-  control->counter = dim_symbol_own(graph->dims, DIM_DATA_DEPENDENT, 0, max_int(0, most - 1));
+  const Dim *last = trip ? dim_sub(graph->dims, trip, dim_const(graph->dims, 1)) : NULL;
+  control->counter = dim_symbol_counter(graph->dims, max_int(0, most - 1), last);
   control->count = dim_symbol_own(graph->dims, DIM_DATA_DEPENDENT, 0, most);
   return control;
 }

@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* Slice and Pad. Slice's bounds may be symbolic and outside the extent. */
+/* Slice and Pad. Slice's bounds may be symbolic and outside the extent; or known in the run alone, and so is the extent
+ * then. */
+#include "ir/equal_nodes.h"
 #include "shapes/shape.h"
+#include "support/diagnostics.h"
 #include "support/numbers.h"
 
-/* Counts a negative position from the end; NULL if its sign is not known. */
+static bool is_negative(Graph *graph, const Dim *position) {
+  return dim_at_most(graph->dims, position, dim_const(graph->dims, -1));
+}
+
+static bool is_sign_known(Graph *graph, const Dim *position) {
+  return is_negative(graph, position) || dim_at_most(graph->dims, dim_const(graph->dims, 0), position);
+}
+
+/* Counts a negative position from the end. */
 static const Dim *from_start(Graph *graph, const Dim *position, const Dim *extent) {
-  const Dim *zero = dim_const(graph->dims, 0), *minus_one = dim_const(graph->dims, -1);
-  if (dim_at_most(graph->dims, zero, position)) return position;
-  return dim_at_most(graph->dims, position, minus_one) ? dim_add(graph->dims, position, extent) : NULL;
+  return is_negative(graph, position) ? dim_add(graph->dims, position, extent) : position;
 }
 
 static const Dim *clamp(DimTable *dims, const Dim *position, const Dim *low, const Dim *high) {
@@ -32,7 +41,6 @@ static bool slice_axis(Graph *graph, const Node *node, const Dim *start, const D
   if (step < 0 && is_open_end(end)) end = dim_const(dims, INT64_MIN);
   start = from_start(graph, start, extent);
   end = from_start(graph, end, extent);
-  if (!start || !end) return shape_unsupported(node, "a bound may be negative or not; its sign must be known");
   if (step == 0) return shape_error(node, "a step may not be 0");
   const Dim *last = dim_add(dims, extent, minus_one);
   axis->start = clamp(dims, start, zero, step > 0 ? extent : last);
@@ -79,10 +87,95 @@ bool read_slice(Graph *graph, const Node *node, SliceAxis axes[MAX_RANK]) {
   return true;
 }
 
+/* ---- bounds that only the run knows ---- */
+
+/* Are they known when compiling, and whether they count from the end? An absent list is. */
+static bool is_list_known(Graph *graph, const Value *bounds) {
+  const Dim **elements = bounds ? known_elements(graph, bounds) : NULL;
+  for (int64_t i = 0; elements && i < value_count(bounds); i++)
+    if (!is_sign_known(graph, elements[i])) return false;
+  return !bounds || elements;
+}
+
+static bool bounds_known(Graph *graph, const Node *node) {
+  return is_list_known(graph, node_input(node, 1)) && is_list_known(graph, node_input(node, 2));
+}
+
+/* How many bounds the node gives as that operand; -1 if that is not known. */
+static int bound_count(const Node *node, AttributeName name, int input) {
+  const Attribute *given = node_attribute(node, name);
+  const Value *bounds = node_input(node, input);
+  if (given || !bounds) return given ? (int)given->count : -1;
+  return bounds->rank == 1 && dim_is_const(bounds->shape[0]) ? (int)dim_value(bounds->shape[0]) : -1;
+}
+
+bool read_found_slice(Graph *graph, const Node *node, FoundSlice *slice) {
+  const Value *input = node->inputs[0];
+  IntList axes, steps;
+  bool seen[MAX_RANK];
+  int n = slice->n = bound_count(node, ATTR_starts, 1);
+  if (n < 0 || n != bound_count(node, ATTR_ends, 2))
+    return shape_error(node, "starts and ends must be lists of one known length");
+  if (!operand_ints(graph, node, ATTR_axes, 3, &axes) || !operand_ints(graph, node, ATTR_NONE, 4, &steps)) return false;
+  if (n > input->rank || (axes.given && axes.n != n) || (steps.given && steps.n != n))
+    return shape_error(node, "%d bounds of %d axes and %d steps; the input is %s", n, axes.given ? axes.n : n,
+                       steps.given ? steps.n : n, shape_text(graph, input));
+  if (!operand_axes(node, &axes, input->rank, seen)) return false;
+  for (int i = 0; i < n; i++) {
+    int axis = slice->axes[i] = axes.given ? normal_axis(axes.items[i], input->rank) : i;
+    int64_t step = steps.given ? steps.items[i] : 1, most = max_int(dim_upper(input->shape[axis]), 1);
+    if (step == 0) return shape_error(node, "a step may not be 0");
+    slice->steps[i] = max_int(-most, min_int(step, most)); /* a longer one reaches no second element */
+  }
+  return true;
+}
+
+/* An earlier Slice by the same bounds of a tensor that is as long; or NULL. */
+static const Node *slice_alike(Graph *graph, const Node *node, const FoundSlice *slice) {
+  enum { LOOKED_AT = 1000 }; /* nodes: hostile graphs have many */
+  for (int n = graph->n_nodes - 1; n >= 0 && n >= graph->n_nodes - LOOKED_AT; n--) {
+    const Node *earlier = graph->nodes[n];
+    bool alike = earlier != node && is_op(earlier, OP_Slice) && earlier->outputs[0]->rank == node->inputs[0]->rank &&
+                 earlier->n_inputs == node->n_inputs && same_attributes(earlier, node);
+    for (int i = 1; alike && i < node->n_inputs; i++) alike = earlier->inputs[i] == node->inputs[i];
+    for (int i = 0; alike && i < slice->n; i++)
+      alike = same_dim(earlier->inputs[0]->shape[slice->axes[i]], node->inputs[0]->shape[slice->axes[i]]);
+    if (alike) return earlier;
+  }
+  return NULL;
+}
+
+static bool shape_found_slice(Graph *graph, Node *node) {
+  const Value *input = node->inputs[0];
+  const Dim *shape[MAX_RANK];
+  FoundSlice slice;
+  if (!read_found_slice(graph, node, &slice)) return false;
+  const Node *alike = slice_alike(graph, node, &slice);
+  for (int axis = 0; axis < input->rank; axis++) shape[axis] = input->shape[axis];
+  for (int i = 0; i < slice.n; i++) {
+    int axis = slice.axes[i];
+    int64_t step = slice.steps[i];
+    const Dim *most = count_steps(graph->dims, input->shape[axis], step < 0 ? -step : step);
+    shape[axis] = alike ? alike->outputs[0]->shape[axis] : data_dependent_dim(graph, most);
+  }
+  return set_shape(graph, node, 0, input->rank, shape);
+}
+
+/* Bounds may have become known after the extents were inferred. */
+bool slice_is_found(Graph *graph, const Node *node) {
+  SliceAxis axes[MAX_RANK];
+  if (!bounds_known(graph, node)) return true;
+  if (!read_slice(graph, node, axes)) bug("the slice was good before");
+  for (int axis = 0; axis < node->inputs[0]->rank; axis++)
+    if (!same_dim(axes[axis].extent, node->outputs[0]->shape[axis])) return true;
+  return false;
+}
+
 bool shape_slice(Graph *graph, Node *node) {
   SliceAxis axes[MAX_RANK];
   const Dim *shape[MAX_RANK];
   int rank = node->inputs[0]->rank;
+  if (!bounds_known(graph, node)) return shape_found_slice(graph, node);
   if (!read_slice(graph, node, axes)) return false;
   for (int axis = 0; axis < rank; axis++) shape[axis] = axes[axis].extent;
   return set_shape(graph, node, 0, rank, shape);

@@ -47,6 +47,17 @@ def test_if_runs_the_branch_that_the_condition_says(compile, tmp_path):
     same_at_all_threads(compile, model, tmp_path, feeds)
 
 
+def test_a_branch_may_return_nothing_of_what_the_other_has(compile, tmp_path):
+    model = Model()
+    c, x = model.input("c", "bool", []), model.input("x", "f32", [4])
+    nothing = model.constant(numpy.zeros(0, numpy.float32))
+    both = branches(model, lambda b: b.node("Identity", [nothing]), lambda b: b.node("Relu", [x]))
+    y = model.node("If", [c], **both)
+    model.output(model.node("Concat", [y, x], axis=0))
+    feeds = [{"c": condition(truth), "x": numpy.arange(4, dtype=numpy.float32)} for truth in (True, False, True)]
+    same_at_all_threads(compile, model, tmp_path, feeds)
+
+
 def test_branches_may_return_constants_and_outer_values(compile, tmp_path):
     rng = numpy.random.default_rng(2)
     model = Model()
@@ -120,6 +131,49 @@ def test_while_has_no_limit(compile, tmp_path):
     model.output(model.node("Loop", [None, model.constant(condition(True)), x], body=loop_body(model, 1, build)))
     same_at_all_threads(compile, model, tmp_path, [{"x": numpy.arange(5, dtype=numpy.float32) * scale}
                                                    for scale in (0, 1, 1000)])
+
+
+def counting_loop(model, limit, first, always, greater):
+    """`i = first; while (i < limit) { s += i; collect i; i = i + 1; }`; always: `do { ... } while`."""
+    body = Body(model, number="i64", condition="bool", i="i64", s="f32")
+    i, s = body.inputs[2:]
+    following = body.node("Add", [i, body.node("CastLike", [body.constant(numpy.array(1, numpy.int32)), i])])
+    again = body.node("Greater", [limit, following]) if greater else body.node("Less", [following, limit])
+    as_float = body.node("Cast", [i], to="f32")
+    body.output(body.node("Cast", [again], to="bool"), following, body.node("Add", [s, as_float]), as_float)
+    begin, zero = model.constant(numpy.array(first)), model.constant(numpy.float32(0))
+    begins = None if always else model.node("Less", [begin, limit])
+    return model.node("Loop", [None, begins, begin, zero], 3, body=body)
+
+
+@pytest.mark.parametrize("first, always, greater", [(0, False, False), (0, False, True), (3, False, False), (3, True, True),
+                                                    (-2, True, False)])
+def test_loops_that_count_are_as_long_as_their_limit(rnncc, compile, tmp_path, first, always, greater):
+    """What they collect is as long as an input, so that nothing is left for a run to check."""
+    model = Model()
+    x = model.input("x", "f32", [model.dim("N", 1, 4, 9)])
+    last, total, places = counting_loop(model, model.node("Size", [x]), first, always, greater)
+    model.output(last, total, places)
+    if first == 0:
+        model.output(model.node("Add", [places, x]))
+    same_at_all_threads(compile, model, tmp_path, [{"x": numpy.arange(N, dtype=numpy.float32)} for N in range(1, 10)])
+    assert "each run checks" not in rnncc(model.write(tmp_path), "-o", tmp_path / "m.so").stderr
+
+
+def test_an_element_that_counts_is_in_its_place(rnncc, tmp_path):
+    """x[i:i + 1] has one element in each iteration: a condition may be made of it."""
+    model = Model()
+    x = model.input("x", "f32", [model.dim("N", 1, 4, 9)])
+    body = Body(model, number="i64", condition="bool", i="i64")
+    i, one = body.inputs[2], body.constant(numpy.array(1))
+    following = body.node("Add", [i, one])
+    bounds = [body.node("Unsqueeze", [value, body.constant(numpy.array([0]))]) for value in (i, following)]
+    element = body.node("Slice", [x, *bounds])
+    body.output(body.node("Less", [following, model.node("Size", [x])]), following, element)
+    _, elements = model.node("Loop", [None, None, model.constant(numpy.array(0))], 2, body=body)
+    model.output(elements)
+    told = rnncc("inspect", model.write(tmp_path))
+    assert told.returncode == 0 and "f32[N, 1]" in told.stdout, told.stdout + told.stderr
 
 
 def test_loop_over_an_axis_reads_slices_and_collects(compile, tmp_path):

@@ -2,7 +2,7 @@
 """Sequences and optional values that are settled when compiling: the tensors that come of them are ONNX Runtime's."""
 import numpy
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from support.module import Module
 from support.onnx_files import BOOL, F32, I64, model_of, onnxruntime_run, write
@@ -66,6 +66,82 @@ def test_a_tensor_is_split_into_a_sequence(compile, tmp_path, split, keepdims):
     model = model_of(nodes, {"x": (F32, [2, 5])}, {"y": (F32, None), "n": (I64, [])}, constants, opset=18)
     same_as_onnxruntime(compile, tmp_path, model, {"x": numpy.arange(10, dtype="f").reshape(2, 5)})
 
+
+# ---- sequences that a loop carries ----
+
+def value_info(name, kind, shape):
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def inserting_loop(inserted=("item",), position=()):
+    """`while (i < n) { s.insert(x[i:i + 2] * i); i += 1; }`, as PyTorch's exporter writes it."""
+    nodes = [helper.make_node("Add", ["i", "one"], ["next"]), helper.make_node("Add", ["next", "one"], ["end"]),
+             helper.make_node("Reshape", ["i", "minus_one"], ["from"]), helper.make_node("Reshape", ["end", "minus_one"], ["to"]),
+             helper.make_node("Slice", ["x", "from", "to"], ["part"]), helper.make_node("Cast", ["i"], ["factor"], to=F32),
+             helper.make_node("Mul", ["part", "factor"], ["item"])]
+    names = ["s", *(f"s{k}" for k in range(1, len(inserted))), "longer"]
+    nodes += [helper.make_node("SequenceInsert", [before, item, *position], [after], name=f"insert_{after}")
+              for before, item, after in zip(names, inserted, names[1:])]
+    nodes += [helper.make_node("Less", ["next", "n"], ["again"])]
+    inputs = [value_info("number", I64, []), value_info("go_on", BOOL, []), helper.make_empty_tensor_value_info("s"),
+              value_info("i", I64, [])]
+    outputs = [value_info("again", BOOL, []), helper.make_empty_tensor_value_info("longer"), value_info("next", I64, [])]
+    return helper.make_graph(nodes, "body", inputs, outputs)
+
+
+def sequence_loop(begin, users, outputs, **settings):
+    """x [T, 3] is read in n = T - 1 parts of two rows."""
+    nodes = [helper.make_node("Shape", ["x"], ["T"], end=1), helper.make_node("Sub", ["T", "ones"], ["less"]),
+             helper.make_node("Squeeze", ["less"], ["n"]), helper.make_node("Less", ["zero", "n"], ["begins"]), begin,
+             helper.make_node("Loop", ["", "begins", "s0", "zero"], ["all", "last"], body=inserting_loop(**settings)), *users]
+    constants = {"zero": at(0), "one": at(1), "ones": at([1]), "minus_one": at([-1])}
+    return model_of(nodes, {"x": (F32, ["T", 3]), "p": (I64, [])}, outputs, constants, opset=18)
+
+
+EMPTY = helper.make_node("SequenceEmpty", [], ["s0"])
+JOINED = [{"axis": 0}, {"axis": 1}, {"axis": -1}, {"axis": 0, "new_axis": 1}, {"axis": 2, "new_axis": 1},
+          {"axis": -2, "new_axis": 1}]
+
+
+def check_loop(compile, tmp_path, model):
+    path = compile(write(tmp_path, model), "--dim=T=3..9")
+    with Module(path) as module, module.context() as context:
+        for T in (3, 9, 4):
+            feeds = {"x": numpy.arange(3 * T, dtype="f").reshape(T, 3), "p": at(T % 2 - 1)}
+            expected, found = onnxruntime_run(model, feeds), context.run(feeds)
+            for name, due in expected.items():
+                numpy.testing.assert_array_equal(found[name], due, err_msg=name)
+                assert found[name].dtype == due.dtype, name
+
+
+def test_what_a_loop_inserts_is_joined(compile, tmp_path):
+    users = [helper.make_node("ConcatFromSequence", ["all"], [f"y{k}"], **how) for k, how in enumerate(JOINED)]
+    users += [helper.make_node("SequenceLength", ["all"], ["length"]), helper.make_node("SequenceAt", ["all", "p"], ["at"]),
+              helper.make_node("Identity", ["last"], ["turns"])]
+    outputs = {f"y{k}": (F32, None) for k in range(len(JOINED))}
+    check_loop(compile, tmp_path, sequence_loop(EMPTY, users, {**outputs, "length": (I64, []), "at": (F32, None), "turns": (I64, [])}))
+
+
+def test_a_loop_inserts_behind_what_was_there(compile, tmp_path):
+    """What comes of it is as long as the input says: it meets the input's own rows."""
+    users = [helper.make_node("ConcatFromSequence", ["all"], ["y"], axis=1), helper.make_node("SequenceLength", ["all"], ["length"]),
+             helper.make_node("ConcatFromSequence", ["all"], ["stacked"], axis=0, new_axis=1),
+             helper.make_node("ReduceSum", ["stacked", "ones"], ["rows"], keepdims=0), helper.make_node("Mul", ["rows", "x"], ["z"])]
+    begin = [helper.make_node("Slice", ["x", "zeros", "twos"], ["head"]), helper.make_node("SequenceConstruct", ["head"], ["s0"])]
+    model = sequence_loop(begin[1], users, {"y": (F32, None), "length": (I64, []), "z": (F32, None)})
+    model.graph.node.insert(0, begin[0])
+    model.graph.initializer.extend(numpy_helper.from_array(at([number]), f"{name}s") for name, number in (("zero", 0), ("two", 2)))
+    check_loop(compile, tmp_path, model)
+
+
+@pytest.mark.parametrize("settings, node", [({"inserted": ("item", "part")}, "Loop"), ({"position": ("zero",)}, "SequenceInsert")])
+def test_what_else_a_loop_inserts_is_named(rnncc, tmp_path, settings, node):
+    users = [helper.make_node("ConcatFromSequence", ["all"], ["y"], axis=0)]
+    done = rnncc(write(tmp_path, sequence_loop(EMPTY, users, {"y": (F32, None)}, **settings)), "-o", tmp_path / "m.so")
+    assert done.returncode == 3 and f"a sequence of {node}, not settled" in done.stderr, done.stderr
+
+
+# ---- what is refused ----
 
 def refused(rnncc, tmp_path, nodes, constants, output="y"):
     inputs = {"x": (F32, [2, 3]), "i": (I64, [])}

@@ -245,6 +245,20 @@ static void at_most_holds_at_every_point(void **state) {
   assert_true(shown > 400);
 }
 
+/* In a loop of T - 1 iterations, and one of n within it, of which the counter says all that is known. */
+static void a_counter_is_below_what_counts(void **state) {
+  (void)state;
+  Fixture f = fixture_new();
+  DimTable *t = f.table;
+  const Dim *i = dim_symbol(t, dim_symbol_counter(t, 398, dim_sub(t, f.T, f.two)));
+  const Dim *k = dim_symbol(t, dim_symbol_counter(t, 400, i)), *next = dim_add(t, i, f.one);
+  assert_true(dim_at_most(t, next, f.T) && dim_at_most(t, dim_add(t, next, f.one), f.T));
+  assert_false(dim_at_most(t, dim_add(t, next, f.two), f.T) || dim_at_most(t, f.T, i));
+  assert_true(dim_at_most(t, k, dim_sub(t, f.T, f.two))); /* by two counters */
+  assert_ptr_equal(dim_sub(t, dim_min(t, next, f.T), dim_min(t, i, f.T)), f.one);
+  arena_free(f.arena);
+}
+
 static void algebra_laws_hold_as_pointer_equality(void **state) {
   (void)state;
   srand(2);
@@ -418,6 +432,7 @@ int main(void) {
       cmocka_unit_test(divisions_are_compared_with_what_they_divide),
       cmocka_unit_test(fractions_bound_sums_with_what_they_divide),
       cmocka_unit_test(at_most_holds_at_every_point),
+      cmocka_unit_test(a_counter_is_below_what_counts),
       cmocka_unit_test(algebra_laws_hold_as_pointer_equality),
       cmocka_unit_test(c_text_computes_the_same_value),
       cmocka_unit_test(c_text_is_parenthesised_and_rounds_down),

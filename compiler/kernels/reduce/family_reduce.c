@@ -20,9 +20,10 @@ typedef struct Reduction {
 } Reduction;
 
 #define FINISH(expression) "(void)count;\n  return " expression ";"
+/* The mean of no elements is 0, as ONNX Runtime has it. */
 static const Reduction REDUCTIONS[N_OPS] = {
     [OP_ReduceSum] = {COMBINE_SUM, false, NULL, NULL, REDUCE_SUM},
-    [OP_ReduceMean] = {COMBINE_SUM, false, NULL, "return vdiv(total, count);", REDUCE_MEAN},
+    [OP_ReduceMean] = {COMBINE_SUM, false, NULL, "return vdiv(total, vmax(count, vset(1)));", REDUCE_MEAN},
     [OP_ReduceMax] = {COMBINE_MAX, false, NULL, NULL, REDUCE_MAX},
     [OP_ReduceMin] = {COMBINE_MIN, false, NULL, NULL, REDUCE_MIN},
     [OP_ReduceProd] = {COMBINE_PRODUCT, false, NULL, NULL, REDUCE_PRODUCT},

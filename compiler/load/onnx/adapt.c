@@ -35,6 +35,7 @@ static const struct {
     {"LSTM", ALWAYS, adapt_recurrent},
     {"Less", 7, adapt_broadcast},
     {"LogSoftmax", 13, adapt_softmax},
+    {"Loop", ALWAYS, adapt_loop},
     {"Mul", 7, adapt_broadcast},
     {"Optional", ALWAYS, adapt_optional},
     {"OptionalGetElement", ALWAYS, adapt_optional_get_element},

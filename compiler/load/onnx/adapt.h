@@ -29,7 +29,7 @@ Adaptation adapt_cast, adapt_concat, adapt_recurrent, adapt_batch_norm, adapt_se
 Adaptation adapt_flex_attention;
 Adaptation adapt_sequence_empty, adapt_sequence_construct, adapt_sequence_insert, adapt_sequence_erase;
 Adaptation adapt_sequence_at, adapt_sequence_length, adapt_concat_from_sequence, adapt_split_to_sequence;
-Adaptation adapt_optional, adapt_optional_has_element, adapt_optional_get_element, adapt_same_sequence;
+Adaptation adapt_loop, adapt_optional, adapt_optional_has_element, adapt_optional_get_element, adapt_same_sequence;
 
 /* For these. */
 Attribute *draft_attribute(const Draft *draft, const char *name); /* NULL: not given */

@@ -109,7 +109,7 @@ static bool read_tensor(OnnxReader *reader, Draft *draft, Attribute *attribute, 
 static bool read_body(OnnxReader *reader, Draft *draft, Attribute *attribute, const Onnx__GraphProto *proto) {
   attribute->kind = ATTRIBUTE_GRAPH;
   attribute->graph =
-      onnx_read_body(reader, draft->scope, proto, arena_format(reader->arena, "%s.%s", draft->name, attribute->name));
+      onnx_read_body(reader, draft, proto, arena_format(reader->arena, "%s.%s", draft->name, attribute->name));
   return attribute->graph != NULL;
 }
 

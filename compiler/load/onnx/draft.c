@@ -4,6 +4,7 @@
 
 #include "ir/tensor.h"
 #include "load/onnx/adapt.h"
+#include "shapes/control.h"
 #include "shapes/shape.h"
 #include "support/list.h"
 
@@ -119,10 +120,11 @@ static void infer(void *argument) {
   infer_node(trial->graph, trial->node);
 }
 
-/* infer_shapes reports the errors. */
+/* infer_shapes reports the errors. What it counts, too, is counted before. */
 static void infer_so_far(OnnxReader *reader) {
   for (; reader->n_inferred < reader->graph->n_nodes; reader->n_inferred++) {
     Trial trial = {.graph = reader->graph, .node = reader->graph->nodes[reader->n_inferred]};
+    count_iterations(trial.graph, trial.node);
     first_error_of(infer, &trial);
   }
 }

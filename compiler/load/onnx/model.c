@@ -10,7 +10,8 @@
 enum { OLDEST_OPSET = 1, NEWEST_OPSET = 28 };
 static const size_t MAX_MODEL_BYTES = (size_t)1 << 31; /* protobuf's own limit */
 
-Graph *onnx_read_body(OnnxReader *reader, Scope *outer, const Onnx__GraphProto *proto, const char *name) {
+Graph *onnx_read_body(OnnxReader *reader, const Draft *draft, const Onnx__GraphProto *proto, const char *name) {
+  Scope *outer = draft->scope;
   Scope *scope = ARENA_NEW(reader->arena, Scope);
   Graph *graph = ARENA_NEW(reader->arena, Graph);
   *graph =
@@ -22,6 +23,7 @@ Graph *onnx_read_body(OnnxReader *reader, Scope *outer, const Onnx__GraphProto *
                    .opset = outer->opset};
   onnx_declare_constants(reader, scope, proto);
   onnx_declare_inputs(reader, scope, proto);
+  onnx_carry_sequences(reader, draft, graph);
   onnx_read_nodes(reader, scope, proto->n_node, proto->node);
   bool good = onnx_read_outputs(reader, scope, proto);
   good &= sort_nodes(graph);

@@ -119,7 +119,7 @@ bool onnx_read_attribute(OnnxReader *reader, Draft *draft, const Onnx__Attribute
 bool onnx_read_constant(OnnxReader *reader, const Scope *scope, const Onnx__NodeProto *proto, Location where,
                         Constant *constant);
 /* The body of If, Loop or Scan. NULL if an output or the order of its nodes has an error. */
-Graph *onnx_read_body(OnnxReader *reader, Scope *scope, const Onnx__GraphProto *proto, const char *name);
+Graph *onnx_read_body(OnnxReader *reader, const Draft *draft, const Onnx__GraphProto *proto, const char *name);
 
 /* The function that a node calls; NULL if it calls none. */
 const Onnx__FunctionProto *onnx_function(const OnnxReader *reader, const Onnx__NodeProto *node);
@@ -128,6 +128,10 @@ void onnx_inline(OnnxReader *reader, Draft *draft, const Onnx__FunctionProto *fu
 
 /* What the value stands for, if it is the name of a sequence; NULL: it is a tensor. */
 const Sequence *onnx_sequence(const OnnxReader *reader, const Value *value);
+/* Inputs of a Loop's body that stand for sequences among the node's become sequences that the loop carries. */
+void onnx_carry_sequences(OnnxReader *reader, const Draft *draft, const Graph *body);
+/* Is the value such a sequence of this body, perhaps with more items? */
+bool onnx_is_carried(const OnnxReader *reader, const Graph *body, const Value *value);
 
 /* Makes the draft a node, checked against its op's row. NULL after an error, or if it is not supported. */
 Node *onnx_commit(OnnxReader *reader, Draft *draft);

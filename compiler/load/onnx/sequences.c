@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sequences and optional values, as far as they are settled when compiling: which tensors they hold is known at each
- * node, so that no node is left of them. The value of a sequence's name stands for it, and nothing else may read it.
+ * node, so that no node is left of them. The value of a sequence's name stands for it, and nothing else may read it. Of
+ * a sequence that a Loop carries, and that each iteration adds one tensor to, the loop collects these tensors.
  */
+#include <string.h>
+
 #include "ir/tensor.h"
 #include "load/onnx/adapt.h"
 
 struct Sequence {
   const Value *name;
-  int n; /* -1: an optional value that holds nothing */
+  const Value *carried; /* a loop body's input, whose tensors come before the items; or NULL */
+  int n;                /* -1: an optional value that holds nothing */
   Value **items;
+  Value *collected; /* [tensors, ...]: those behind the items; or NULL */
   Sequence *next;
 };
 
@@ -23,14 +28,23 @@ static bool reads_sequence(const OnnxReader *reader, const Draft *draft) {
   return onnx_sequence(reader, draft_input(draft, 0)) != NULL;
 }
 
+/* The value is the name of that sequence. */
+static void name_sequence(OnnxReader *reader, const Value *name, Sequence sequence) {
+  Sequence *named = arena_copy(reader->arena, &sequence, sizeof sequence);
+  if (sequence.n > 0) named->items = arena_copy(reader->arena, sequence.items, (size_t)sequence.n * sizeof(Value *));
+  named->name = name;
+  named->next = reader->sequences;
+  reader->sequences = named;
+}
+
 /* The draft's output is that sequence; no node is left. */
-static bool become(OnnxReader *reader, const Draft *draft, int n, Value *const *items) {
-  if (draft->n_outputs < 1 || !draft->outputs[0]) return false;
-  Sequence *sequence = ARENA_NEW(reader->arena, Sequence);
-  *sequence = (Sequence){draft->outputs[0], n, NULL, reader->sequences};
-  if (n > 0) sequence->items = arena_copy(reader->arena, items, (size_t)n * sizeof(Value *));
-  reader->sequences = sequence;
+static bool become_sequence(OnnxReader *reader, const Draft *draft, Sequence sequence) {
+  if (draft->n_outputs > 0 && draft->outputs[0]) name_sequence(reader, draft->outputs[0], sequence);
   return false;
+}
+
+static bool become(OnnxReader *reader, const Draft *draft, int n, Value **items) {
+  return become_sequence(reader, draft, (Sequence){.n = n, .items = items});
 }
 
 /* The draft becomes a copy of the value. */
@@ -47,11 +61,25 @@ static bool not_settled(OnnxReader *reader, const Draft *draft, const char *what
 }
 
 /* The sequence that is input 0; NULL, and says so, if it is not known. */
-static const Sequence *sequence_of(OnnxReader *reader, const Draft *draft) {
+static const Sequence *any_sequence(OnnxReader *reader, const Draft *draft) {
   const Sequence *sequence = onnx_sequence(reader, draft_input(draft, 0));
   reader->unsupported.follows |= draft_input(draft, 0) && draft->inputs[0]->refused;
   if (!sequence || sequence->n < 0) not_settled(reader, draft, "a sequence");
   return sequence && sequence->n >= 0 ? sequence : NULL;
+}
+
+/* The same of one whose items are all that it holds. */
+static const Sequence *sequence_of(OnnxReader *reader, const Draft *draft) {
+  const Sequence *sequence = any_sequence(reader, draft);
+  if (!sequence || (!sequence->carried && !sequence->collected)) return sequence;
+  not_settled(reader, draft, "a sequence");
+  return NULL;
+}
+
+/* The same of one whose items may come before those that a loop has collected. */
+static const Sequence *sequence_outside(OnnxReader *reader, const Draft *draft) {
+  const Sequence *sequence = any_sequence(reader, draft);
+  return sequence && !sequence->carried ? sequence : sequence_of(reader, draft);
 }
 
 static bool not_known(OnnxReader *reader, const Draft *draft, const Value *input) {
@@ -85,9 +113,20 @@ bool adapt_sequence_construct(OnnxReader *reader, Draft *draft) {
   return become(reader, draft, draft->n_inputs, draft->inputs);
 }
 
+/* One more item of what a loop carries. */
+static bool append_to_carried(OnnxReader *reader, const Draft *draft, const Sequence *carried) {
+  Sequence longer = *carried;
+  longer.items = ARENA_ARRAY(reader->arena, Value *, carried->n + 1);
+  for (int i = 0; i < carried->n; i++) longer.items[i] = carried->items[i];
+  longer.items[longer.n++] = draft->inputs[1];
+  return become_sequence(reader, draft, longer);
+}
+
 bool adapt_sequence_insert(OnnxReader *reader, Draft *draft) {
-  const Sequence *sequence = sequence_of(reader, draft);
+  const Sequence *carried = onnx_sequence(reader, draft_input(draft, 0));
   Value *item = draft_input(draft, 1);
+  if (carried && carried->carried && item && !draft_input(draft, 2)) return append_to_carried(reader, draft, carried);
+  const Sequence *sequence = sequence_of(reader, draft);
   int at;
   if (!sequence || !item) return sequence ? not_settled(reader, draft, "an input") : false;
   /* Before place n, the end, nothing stands: -1 is the place before the last one. */
@@ -109,19 +148,68 @@ bool adapt_sequence_erase(OnnxReader *reader, Draft *draft) {
   return become(reader, draft, sequence->n - 1, items);
 }
 
+/* A position that the run knows is an index of what a loop has collected. */
+static bool at_collected(OnnxReader *reader, Draft *draft, const Sequence *sequence) {
+  Value *position = draft_input(draft, 1);
+  if (!position || sequence->n) return not_settled(reader, draft, "a sequence");
+  draft->op = "Gather";
+  draft_set_input(reader, draft, 0, sequence->collected);
+  return true;
+}
+
 bool adapt_sequence_at(OnnxReader *reader, Draft *draft) {
-  const Sequence *sequence = sequence_of(reader, draft);
+  const Sequence *sequence = sequence_outside(reader, draft);
   int at;
+  if (sequence && sequence->collected) return at_collected(reader, draft, sequence);
   return sequence && read_position(reader, draft, 1, sequence->n, 0, &at) && give(reader, draft, sequence->items[at]);
 }
 
+/* The first of `rank` axes becomes number `axis`. */
+static Value *with_first_axis_at(OnnxReader *reader, const Draft *draft, Value *x, int rank, int64_t axis) {
+  int64_t *perm = ARENA_ARRAY(reader->arena, int64_t, rank);
+  for (int k = 0; k < rank; k++) perm[k] = k < axis ? k + 1 : k == axis ? 0 : k;
+  const Attribute order = {.name = "perm", .kind = ATTRIBUTE_INTS, .count = (size_t)rank, .ints = perm};
+  return draft_node_with(reader, draft, "Transpose", 1, &x, 1, &order, NULL);
+}
+
+/* The extents of axes `start` on, before axis `end` where that is given. */
+static Value *extents(OnnxReader *reader, const Draft *draft, Value *x, int64_t start, int64_t end) {
+  const Attribute range[] = {{.name = "start", .kind = ATTRIBUTE_INT, .i = start},
+                             {.name = "end", .kind = ATTRIBUTE_INT, .i = end}};
+  return draft_node_with(reader, draft, "Shape", 1, &x, end < INT64_MAX ? 2 : 1, range, NULL);
+}
+
 bool adapt_sequence_length(OnnxReader *reader, Draft *draft) {
-  const Sequence *sequence = sequence_of(reader, draft);
-  return sequence && give(reader, draft, draft_number(reader, draft, RNNCC_I64, sequence->n));
+  const Sequence *sequence = sequence_outside(reader, draft);
+  if (!sequence) return false;
+  Value *items = draft_number(reader, draft, RNNCC_I64, sequence->n);
+  if (!sequence->collected) return give(reader, draft, items);
+  Value *inputs[] = {extents(reader, draft, sequence->collected, 0, 1), draft_ints(reader, draft, 0, NULL)};
+  Value *sum[] = {items, draft_node(reader, draft, "Reshape", 2, inputs)};
+  return give(reader, draft, draft_node(reader, draft, "Add", 2, sum));
+}
+
+/* Those that a loop has collected, one behind the other along the axis, which is one of their own or a new one. NULL,
+ * and says so, if that needs a rank that is not known. */
+static Value *collected_along(OnnxReader *reader, const Draft *draft, Value *collected, int64_t axis, bool new_axis) {
+  if (axis != 0) {
+    int rank = draft_rank(reader, draft, collected) - 1; /* of one of them */
+    if (axis < 0) axis += rank + new_axis;
+    if (rank < 0 || axis < 0 || axis > rank - !new_axis)
+      return not_settled(reader, draft, "the rank of a sequence's tensors"), NULL;
+    collected = with_first_axis_at(reader, draft, collected, rank + 1, axis);
+  }
+  if (new_axis) return collected;
+  const int64_t merged = -1;
+  Value *parts[] = {extents(reader, draft, collected, 0, axis), draft_ints(reader, draft, 1, &merged),
+                    extents(reader, draft, collected, axis + 2, INT64_MAX)};
+  const Attribute first = {.name = "axis", .kind = ATTRIBUTE_INT};
+  Value *target[] = {collected, draft_node_with(reader, draft, "Concat", 3, parts, 1, &first, NULL)};
+  return draft_node(reader, draft, "Reshape", 2, target);
 }
 
 bool adapt_concat_from_sequence(OnnxReader *reader, Draft *draft) {
-  const Sequence *sequence = sequence_of(reader, draft);
+  const Sequence *sequence = sequence_outside(reader, draft);
   if (!sequence) return false;
   const int64_t axis = draft_int(draft, "axis", 0);
   bool new_axis = draft_int(draft, "new_axis", 0) != 0;
@@ -130,6 +218,11 @@ bool adapt_concat_from_sequence(OnnxReader *reader, Draft *draft) {
   for (int i = 0; i < sequence->n; i++) {
     Value *longer[] = {sequence->items[i], new_axis ? draft_ints(reader, draft, 1, &axis) : NULL};
     draft_set_input(reader, draft, i, new_axis ? draft_node(reader, draft, "Unsqueeze", 2, longer) : longer[0]);
+  }
+  if (sequence->collected) {
+    Value *others = collected_along(reader, draft, sequence->collected, axis, new_axis);
+    if (!others) return false;
+    draft_set_input(reader, draft, sequence->n, others);
   }
   draft_drop(draft, "new_axis");
   return true;
@@ -221,6 +314,64 @@ bool adapt_optional_get_element(OnnxReader *reader, Draft *draft) {
 
 bool adapt_same_sequence(OnnxReader *reader, Draft *draft) {
   if (!reads_sequence(reader, draft)) return true;
-  const Sequence *same = onnx_sequence(reader, draft->inputs[0]);
-  return become(reader, draft, same->n, same->items);
+  return become_sequence(reader, draft, *onnx_sequence(reader, draft->inputs[0]));
+}
+
+/* ---- loops ---- */
+
+enum { N_LEADING = 2 }; /* of a body's inputs: the iteration, and whether to go on */
+
+void onnx_carry_sequences(OnnxReader *reader, const Draft *draft, const Graph *body) {
+  if (strcmp(draft->op, "Loop") != 0 || body->n_inputs != draft->n_inputs) return;
+  for (int i = N_LEADING; i < draft->n_inputs; i++)
+    if (onnx_sequence(reader, draft->inputs[i]))
+      name_sequence(reader, body->inputs[i], (Sequence){.carried = body->inputs[i]});
+}
+
+bool onnx_is_carried(const OnnxReader *reader, const Graph *body, const Value *value) {
+  const Sequence *sequence = onnx_sequence(reader, value);
+  for (int i = 0; sequence && i < body->n_inputs; i++)
+    if (body->inputs[i] == sequence->carried) return true;
+  return false;
+}
+
+/* The node gets an output for each of the body, but the condition. */
+static void lengthen_outputs(OnnxReader *reader, Draft *draft, const Graph *body) {
+  Value **outputs = ARENA_ARRAY(reader->arena, Value *, body->n_outputs);
+  for (int i = 0; i < draft->n_outputs && i < body->n_outputs; i++) outputs[i] = draft->outputs[i];
+  draft->outputs = outputs;
+  draft->n_outputs = body->n_outputs - 1;
+}
+
+/* The item that each iteration adds to input `i` is collected. False, and says so, where it adds another number. */
+static bool collect_items(OnnxReader *reader, Draft *draft, Graph *body, int i) {
+  const Sequence *before = onnx_sequence(reader, draft->inputs[i]);
+  const Sequence *after = onnx_sequence(reader, body->outputs[i - 1]);
+  bool adds_one = after && after->carried == body->inputs[i] && after->n == 1;
+  if (!adds_one || before->n < 0 || before->carried || before->collected)
+    return not_settled(reader, draft, "a sequence");
+  int output = i - N_LEADING;
+  Sequence all = *before;
+  Value *name = draft->outputs[output];
+  all.collected = graph_value(draft->scope->graph, draft->name, draft->where);
+  if (name) name_sequence(reader, name, all);
+  values_remove(draft->inputs, &draft->n_inputs, i);
+  values_remove(body->inputs, &body->n_inputs, i);
+  values_remove(body->outputs, &body->n_outputs, i - 1);
+  values_remove(draft->outputs, &draft->n_outputs, output);
+  body->outputs[body->n_outputs++] = after->items[0];
+  draft->outputs[draft->n_outputs++] = all.collected;
+  return true;
+}
+
+bool adapt_loop(OnnxReader *reader, Draft *draft) {
+  const Attribute *given = draft_attribute(draft, "body");
+  Graph *body = given && given->kind == ATTRIBUTE_GRAPH ? given->graph : NULL;
+  if (!body || body->n_inputs != draft->n_inputs || body->n_outputs < draft->n_inputs - 1) return true;
+  for (int i = draft->n_inputs - 1; i >= N_LEADING; i--) {
+    if (!onnx_sequence(reader, draft->inputs[i])) continue;
+    if (draft->n_outputs < body->n_outputs - 1) lengthen_outputs(reader, draft, body);
+    if (!collect_items(reader, draft, body, i)) return false;
+  }
+  return true;
 }

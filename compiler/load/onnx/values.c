@@ -227,7 +227,7 @@ bool onnx_read_outputs(OnnxReader *reader, Scope *scope, const Onnx__GraphProto 
       good = false;
       continue;
     }
-    if (onnx_sequence(reader, value) && !of_other_kind)
+    if (onnx_sequence(reader, value) && !of_other_kind && !onnx_is_carried(reader, graph, value))
       unsupported_add(&reader->unsupported, name, "a sequence as a %s output", of_model ? "graph's" : "body's");
     if (!value) {
       error_at(where, EXIT_INVALID, "the result \"%s\" is an input that the function's call leaves out",

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Loops that count: `i = first; while (i < limit) { ...; i = i + 1; }`, as exporters write them: i is carried, the
+ * condition about the next iteration is computed in each. How often the body runs is known before the loop then, and i
+ * is first + the number of the iteration: the Loop gets a trip count instead of the condition, and carries i no more.
+ * So both are known when compiling where the limit is.
+ */
+#include "ir/bodies.h"
+#include "ir/op.h"
+#include "ir/tensor.h"
+#include "shapes/build.h"
+#include "shapes/control.h"
+#include "shapes/loop_bound.h"
+#include "shapes/shape.h"
+
+enum { N_LEADING = 2, MOST_FIRST = 1 << 28 }; /* the number of the iteration, and whether to go on */
+
+typedef struct Count {
+  int input;     /* i, of the node's inputs and the body's */
+  int64_t first; /* its value before the loop */
+  Value *limit;  /* outside the body */
+  bool at_least_once;
+} Count;
+
+static bool is_one(const Value *value) {
+  double number;
+  value = skip_conversions(value);
+  return value_number(value, &number) && number == 1;
+}
+
+static bool is_raised(const Value *value, const Value *by_one) {
+  const Node *sum = skip_copies(value)->producer;
+  if (!is_op(sum, OP_Add)) return false;
+  const Value *a = skip_copies(sum->inputs[0]), *b = skip_copies(sum->inputs[1]);
+  return (a == by_one && is_one(b)) || (b == by_one && is_one(a));
+}
+
+/* Is it a < b? */
+static bool is_less(const Value *condition, const Value **a, const Value **b) {
+  const Node *node = skip_conversions(condition)->producer;
+  bool less = is_op(node, OP_Less);
+  if (!less && !is_op(node, OP_Greater)) return false;
+  *a = skip_copies(node->inputs[!less]);
+  *b = skip_copies(node->inputs[less]);
+  return true;
+}
+
+static bool is_one_integer(const Value *value) {
+  return value->dtype == RNNCC_I64 && value->rank >= 0 && value_static(value) && value_count(value) == 1;
+}
+
+/* What the body reads as `inside`, and no iteration changes; NULL: it is none. */
+static Value *from_outside(Graph *graph, const Node *node, const Graph *body, const Value *inside) {
+  if (inside->data && is_one_integer(inside))
+    return graph_constant(graph, node->name, RNNCC_I64, 0, NULL, inside->data);
+  for (int i = body->n_inputs - node->n_captures; i < body->n_inputs; i++)
+    if (body->inputs[i] == inside) return is_one_integer(node->inputs[i]) ? node->inputs[i] : NULL;
+  return NULL;
+}
+
+/* Does the loop begin whatever the limit is, or if i is below it? */
+static bool reads_begin(const Node *node, Count *count) {
+  const Value *begins = node->inputs[1], *a, *b;
+  count->at_least_once = !begins || known_truth(begins) == 1;
+  if (count->at_least_once) return true;
+  return is_less(begins, &a, &b) && a == skip_copies(node->inputs[count->input]) && b == skip_copies(count->limit);
+}
+
+static bool is_counter(const Node *node, const Graph *body, int input, Count *count) {
+  const Value *first = node->inputs[input];
+  double number;
+  if (!is_raised(body->outputs[input - 1], body->inputs[input])) return false;
+  if (!is_one_integer(first) || first->rank != 0 || !value_number(first, &number)) return false;
+  if (number <= -MOST_FIRST || number >= MOST_FIRST) return false;
+  count->input = input;
+  count->first = (int64_t)number;
+  return true;
+}
+
+static bool find_count(Graph *graph, const Node *node, const Graph *body, Count *count) {
+  const Value *next, *limit;
+  int n_carried = node->n_inputs - node->n_captures - N_LEADING;
+  bool fits = n_carried > 0 && body->n_inputs == node->n_inputs && body->n_outputs > n_carried;
+  if (!fits || !is_less(body->outputs[0], &next, &limit)) return false;
+  for (int input = N_LEADING; input < N_LEADING + n_carried; input++) {
+    if (!is_raised(next, body->inputs[input]) || !is_counter(node, body, input, count)) continue;
+    count->limit = from_outside(graph, node, body, limit);
+    return count->limit && reads_begin(node, count);
+  }
+  return false;
+}
+
+/* ---- the loop without its condition ---- */
+
+static Value *integer(const Builder *builder, int64_t number) {
+  const void *data = arena_copy(builder->graph->arena, &number, sizeof number);
+  return graph_constant(builder->graph, builder->name, RNNCC_I64, 0, NULL, data);
+}
+
+static Value *built(const Builder *builder, OpKind op, Value *a, Value *b) {
+  return build_op(builder, op, 2, (Value *const[]){a, b}, 1, 0, NULL)->outputs[0];
+}
+
+/* How often the body runs. */
+static Value *build_trip(const Builder *builder, const Node *node, const Count *count) {
+  Value *distance = built(builder, OP_Sub, count->limit, integer(builder, count->first));
+  Value *trip = built(builder, OP_Max, distance, integer(builder, count->at_least_once));
+  return node->inputs[0] ? built(builder, OP_Min, trip, node->inputs[0]) : trip;
+}
+
+/* i is first + the number of the iteration. */
+static void replace_inside(Graph *body, const Node *node, const Count *count) {
+  Value *i = body->inputs[count->input], *number = body->inputs[0];
+  for (int n = 0; n < body->n_nodes; n++)
+    for (int k = 0; k < body->nodes[n]->n_inputs; k++)
+      if (body->nodes[n]->inputs[k] == i) body->nodes[n]->inputs[k] = count->first ? i : number;
+  for (int k = 0; k < body->n_outputs; k++)
+    if (body->outputs[k] == i) body->outputs[k] = count->first ? i : number;
+  if (!count->first) return;
+  Node **nodes;
+  int n_nodes = graph_take_nodes(body, &nodes);
+  Node *sum = graph_node(body, op_info(OP_Add), node->name, 2, 1);
+  sum->where = node->where;
+  sum->inputs[0] = number;
+  sum->inputs[1] = integer(&(Builder){body, node->name, node->where}, count->first);
+  graph_set_output(sum, 0, i);
+  i->is_input = false;
+  for (int n = 0; n < n_nodes; n++) graph_append(body, nodes[n]);
+}
+
+/* What is carried last is first + the trip count. */
+static void give_last(const Builder *builder, Node *node, const Count *count, Value *trip) {
+  int output = count->input - N_LEADING;
+  Value *last = output < node->n_outputs ? node->outputs[output] : NULL;
+  if (!last) return;
+  Node *sum = built(builder, OP_Add, trip, integer(builder, count->first))->producer;
+  graph_set_output(sum, 0, last);
+  infer_node(builder->graph, sum);
+}
+
+static void remove_output(Node *node, int output) {
+  if (output >= node->n_outputs) return;
+  values_remove(node->outputs, &node->n_outputs, output);
+  for (int i = output; i < node->n_outputs; i++)
+    if (node->outputs[i]) graph_set_output(node, i, node->outputs[i]);
+}
+
+void count_iterations(Graph *graph, Node *node) {
+  const Attribute *given = is_op(node, OP_Loop) ? node_attribute(node, ATTR_body) : NULL;
+  if (!given) return;
+  Graph *body = given->source ? given->source : given->graph;
+  const Builder builder = {graph, node->name, node->where};
+  Count count;
+  if (!find_count(graph, node, body, &count)) return;
+  Value *trip = build_trip(&builder, node, &count);
+  give_last(&builder, node, &count, trip);
+  replace_inside(body, node, &count);
+  node->inputs[0] = trip;
+  node->inputs[1] = NULL;
+  body->outputs[0] = body->inputs[1];
+  values_remove(body->inputs, &body->n_inputs, count.input);
+  values_remove(body->outputs, &body->n_outputs, count.input - 1);
+  values_remove(node->inputs, &node->n_inputs, count.input);
+  remove_output(node, count.input - N_LEADING);
+}
