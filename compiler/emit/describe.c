@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "ir/family.h"
+#include "ir/op.h"
 #include "machine/targets.h"
 #include "program/plan_memory.h"
 
@@ -124,17 +124,6 @@ static void add_fused(Text *out, const Node *node) {
   if (node->pool) add_text(out, "pool", node->pool->op->name);
 }
 
-static void add_layout(Text *out, const Node *node) {
-  static const char *const names[] = {[LAYOUT_ROW_MAJOR] = "row-major",
-                                      [LAYOUT_NARROW] = "narrow blocks",
-                                      [LAYOUT_BLOCKED] = "blocks",
-                                      [LAYOUT_WIDE] = "wide blocks",
-                                      [LAYOUT_ANY] = "any layout"};
-  if (!is_blocked(node) && node->layout.reads == LAYOUT_ROW_MAJOR) return;
-  add_text(out, "reads_as", names[node->layout.reads]);
-  add_text(out, "writes_as", names[node->layout.writes]);
-}
-
 /* Each root once. */
 static void add_accesses(Text *out, const char *key, const Item *item, AccessMode mode) {
   const char *separator = "";
@@ -155,15 +144,12 @@ static void add_step(Text *out, const Call *call) {
   const Item *item = call->item;
   const Node *node = item->node;
   const char *schedule = call_schedule(call);
-  text_add(out, "{\"at\":%d", item->step);
-  add_text(out, "node", node->name);
+  text_add(out, "{\"node\":");
+  describe_string(out, node->name);
   add_text(out, "op", node->op->name);
   add_text(out, "kernel", call->kernel->function);
   if (schedule) add_text(out, "schedule", schedule);
-  if (call->products) add_text(out, "products", dtype_name(call->products));
   add_fused(out, node);
-  add_layout(out, node);
-  text_add(out, ",\"flops\":%.17g,\"moved\":%.17g", call->flops, call->bytes);
   add_accesses(out, "reads", item, READ);
   add_accesses(out, "writes", item, WRITE);
   text_add(out, "}");
@@ -180,31 +166,12 @@ static void add_steps(Text *out, const Program *program) {
 
 /* ---- the module ---- */
 
-static void add_dims(Text *out, const Graph *graph) {
-  text_add(out, ",\"dims\":[");
-  for (int i = 0; i < dim_given_count(graph->dims); i++) {
-    const DimSymbol *symbol = dim_symbol_at(graph->dims, i);
-    text_add(out, "%s{\"name\":", i ? "," : "");
-    describe_string(out, symbol->name);
-    add_number(out, "min", symbol->min);
-    add_number(out, "opt", symbol->opt);
-    add_number(out, "max", symbol->max);
-    text_add(out, "}");
-  }
-  text_add(out, "]");
-}
-
+/* rnnrun finds the plan of a network for a target by how it begins. */
 void describe_program(Text *out, const Program *program) {
-  const Graph *graph = program->graph;
   text_add(out, "{\"name\":");
-  describe_string(out, graph->name);
-  add_text(out, "target", graph->config->target->name);
-  add_text(out, "isa", graph->config->target->isa);
-  add_dims(out, graph);
-  add_number(out, "weights", program->weights_bytes);
-  add_text(out, "types", weights_by_type(program));
+  describe_string(out, program->graph->name);
+  add_text(out, "target", program->graph->config->target->name);
   add_number(out, "arena", program->arena_bytes);
-  add_number(out, "live", program->plan->lower_bound);
   add_number(out, "end", program->plan->end);
   add_values(out, program);
   add_steps(out, program);

@@ -203,6 +203,7 @@ static const char explanation[] =
     "lists, and\n"
     " * of what has that NAME:\n"
     " *   MIN, OPT, MAX      the dim's bounds, and what the module is fastest for\n"
+    " *   MULTIPLE           of which all its values are multiples, where that is not 1\n"
     " *   DTYPE, RANK        as of rnncc_tensor\n"
     " *   EXTENT_0, ...      the length of an axis, or the largest of one that the run knows\n"
     " *   MAX_BYTES          of the largest shape; of a state, of all its SLOTS\n"

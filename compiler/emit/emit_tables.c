@@ -223,7 +223,7 @@ static void emit_info(Text *out, const Program *program, const char *build) {
                 "    .state_size = sizeof(rnncc_state_info),\n");
   if (n_dims) text_add(out, "    .dims = dims,\n");
   if (graph_own_inputs(graph)) text_add(out, "    .inputs = inputs,\n");
-  if (graph_own_outputs(graph)) text_add(out, "    .outputs = outputs,\n");
+  text_add(out, "    .outputs = outputs,\n");
   if (graph->n_states) text_add(out, "    .states = states,\n");
   if (graph->mutables) text_add(out, "    .n_weights = %d, .weights = weights,\n", graph->mutables->n_weights);
   text_add(out, "  },\n");

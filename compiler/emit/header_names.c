@@ -6,8 +6,8 @@
 
 #include "support/identifier.h"
 
-static const char *const endings[] = {"_NAME",  "_DTYPE", "_TENSOR",     "_RANK", "_MAX_BYTES",
-                                      "_SLOTS", "_MIN",   "_BATCH_AXIS", "_OPT",  "_MAX"};
+static const char *const endings[] = {"_NAME", "_DTYPE",      "_TENSOR", "_RANK", "_MAX_BYTES", "_SLOTS",
+                                      "_MIN",  "_BATCH_AXIS", "_OPT",    "_MAX",  "_MULTIPLE"};
 static const char extent[] = "_EXTENT_";
 
 static bool is_ending(const char *text) {

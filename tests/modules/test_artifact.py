@@ -108,6 +108,14 @@ def test_the_runtime_adds_less_than_64_kib(compile, tmp_path):
     assert os.path.getsize(compile(model.write(tmp_path))) < 64 * KIB
 
 
+@pytest.mark.parametrize("profile, says", [("full", True), ("edge", False)])
+def test_it_says_how_much_work_its_threads_share(rnncc, tmp_path, profile, says):
+    """Less is done by one: the others would come later than it ends. At the edge there are no threads."""
+    done = rnncc(ROOT / "models" / "digits_rnn.json", f"--profile={profile}", "--emit=c", "-o", tmp_path / "c")
+    assert done.returncode == 0, done.stderr
+    assert bool(re.search(r"\.share_from = \d", (tmp_path / "c" / "network.c").read_text())) == says
+
+
 @pytest.mark.unsanitized
 @by_model
 def test_clang_and_the_linker_run_once_for_each_thing(model, rnncc, tmp_path):

@@ -19,18 +19,22 @@ WARNINGS = ["-Wall", "-Wextra", "-pedantic", "-Werror"]
 # What the model calls them, and what the header does.
 INPUTS = {"x_1": "x_1", "x.1": "1", "x.2": "x_2", "int": "int", "70": "4", "größe": "gr____e", 'a*/"??/\\b': "a_______b",
           "x": "x", "x_RANK": "8", "x.EXTENT_0": "9", "1": "10", "/gru/Y": "_gru_Y", "y_MAX_BYTES": "y_MAX_BYTES", "template": "template"}
-DIMS = {"T": "T", "s 17": "s_17", "and": "and", "T_MAX": "3", "data": "data", "64": "5", "bytes": "bytes", "int64_t": "int64_t"}
+DIMS = {"T": "T", "s 17": "s_17", "and": "and", "T_MAX": "3", "data": "data", "64": "5", "bytes": "bytes", "int64_t": "int64_t",
+        "M": "M", "M_MULTIPLE": "9"}
+STEPS = {"M": 4}
 
 
 def odd_model():
     """Each input's axes are two dims, one of them twice, and a constant; a state of each kind."""
     model = Model("odd-1")
     for i, name in enumerate(DIMS):
-        model.dim(name, 1 + i, 2 + i, 10 + i)
+        step = STEPS.get(name, 1)
+        model.dim(name, step * (1 + i), step * (2 + i), step * (10 + i), step)
     dims = list(DIMS)
     for i, name in enumerate(INPUTS):
         dtype = ("f32", "i64", "u8", "f16")[i % 4]
-        x = model.input(name, dtype, [dims[i % 8], 3, dims[(i + 1) % 8], dims[i % 8]][:1 + i % 4])
+        first, second = dims[i % len(dims)], dims[(i + 1) % len(dims)]
+        x = model.input(name, dtype, [first, 3, second, first][:1 + i % 4])
         model.output(model.node("Identity", [x], [f"y.{i}"]))
     model.constant(numpy.ones((1, 4), numpy.float32), "one")
     for name, shape in (("h.0", ["T", 4]), ("h_0", [1, 4])):
@@ -76,6 +80,8 @@ def of_info(start, info, names):
         name = called("DIM", dim.name)
         yield from ((name, i), (f"{name}_NAME", dim.name.decode()), (f"{name}_MIN", dim.min), (f"{name}_OPT", dim.opt),
                     (f"{name}_MAX", dim.max))
+        if dim.multiple > 1:
+            yield f"{name}_MULTIPLE", dim.multiple
     for i, tensor in enumerate(info.inputs[:info.n_inputs]):
         yield from of_tensor(called("INPUT", tensor.name), i, tensor)
     for i, tensor in enumerate(info.outputs[:info.n_outputs]):
@@ -183,6 +189,25 @@ def test_a_bundles_header_has_each_networks_constants(rnncc, root, tmp_path):
         with Module(tmp_path / "m.so", name) as module:
             check(said, f"m_{name}", module, NAMES if name == "odd" else {})
     assert not said
+
+
+def test_each_part_of_a_context_has_the_bytes_that_the_module_gives_it(odd, rnncc, root, tmp_path):
+    """Whatever the number of its parts, the same is left over. Sizes of parts are rounded up to 64 bytes: of 70 such a part
+    any other size is seen."""
+    model = Model("many")
+    for i in range(70):
+        x = model.input(f"x{i}", "f32", [model.dim(f"D{i}", 1, 2, 100)])
+        model.output(model.node("Neg", [x]))
+        model.state(f"h{i}", model.node("Neg", [f"h{i}"]), "f32", [100])
+    for options in (["-o", "many.so"], ["--emit=h", "--name=many", "-o", "many.h"]):
+        done = rnncc(model.write(tmp_path), "--target=x86-64", *options, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    left = []
+    for name, folder in (("many", tmp_path), ("odd", odd)):
+        text = (folder / f"{name}.h").read_text()
+        with Module(folder / f"{name}.so") as module:
+            left.append(int(re.search(rf"{name}_CONTEXT_BYTES = (\d+)", text)[1]) - context_size(module))
+    assert left[0] == left[1]
 
 
 @pytest.mark.parametrize("names, found", [(["a", "a_INPUT"], "a_INPUT_, found a_INPUT"), (["a_STATE_h", "a"], "a_STATE_, found a_STATE_h"),

@@ -56,6 +56,26 @@ def test_every_kernel_has_a_row_and_a_step(page):
     assert "blocks" in convolution[4] and convolution[5] == "f32" and convolution[10].startswith("direct")
 
 
+def test_its_data_are_what_the_graph_and_the_memory_plan_are_drawn_of(page):
+    model = page("--layout-search=greedy", "--target=x86-64-v3", "--no-winograd").data()["model"]
+    values = {value.pop("id"): value for value in model["values"]}
+    names = lambda ids: [values[i]["name"] for i in ids]
+    steps = [(step["op"], step.get("after"), step["kernel"], names(step["reads"]), names(step["writes"])) for step in model["steps"]]
+    assert set(model) == {"name", "target", "arena", "end", "values", "steps"} and model["end"] == len(steps)
+    assert steps == [("LayoutTransform", None, "k0_copy_strided", ["x"], ["x"]),
+                     ("Conv", ["Relu"], "k1_conv_direct", ["x", "constant0"], ["v1_0"]),
+                     ("LayoutTransform", None, "k0_copy_strided", ["v1_0"], ["v1_0"]),
+                     ("Mul", ["Sigmoid"], "k2_elementwise", ["v1_0"], ["v4_0"]),
+                     ("MatMul", None, "k3_gemm_packed", ["v4_0", "packed B"], ["v5_0"])]
+    assert [step.get("schedule", "").split("_")[0] for step in model["steps"]] == ["", "direct", "", "", "n8k6272"]
+    listed = list(values.values())
+    assert listed[0] == {"name": "x", "type": "f32", "shape": ["N", "16", "16", "16"], "where": "input", "bytes": 65536}
+    assert listed[1] == {"name": "x", "type": "f32", "shape": ["N", "16", "16", "16"], "block": 8, "where": "arena", "bytes": 65536,
+                         "at": 100352, "first": 0, "last": 1}
+    assert listed[-2] == {"name": "constant0", "type": "f32", "shape": ["4608"], "where": "weights", "bytes": 18432}
+    assert [(value["first"], value["last"]) for value in listed if value["where"] == "arena"] == [(0, 1), (1, 2), (2, 3), (3, 4)]
+
+
 def test_weights_of_fewer_bits_are_told(page):
     product = next(row for row in page("--precision=bf16").rows("nodes") if row[2] == "MatMul")
     assert product[5] == "f32, weights of fewer bits"

@@ -85,15 +85,16 @@ def test_a_recurrent_layer_counts_the_steps_that_ran(compile, tmp_path, variant,
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_a_wavefront_counts_the_layers_of_all_workers(compile, tmp_path, threads):
     """Each layer of a chunk is run by one worker, whichever."""
-    layers, model = layers_of(("LSTM", H), ("GRU", H), ("LSTM", 8)), Model()
-    model.dim("T", 1, 40, 40)
-    model.dim("B", 1, 2, 3)
-    Stack("s", layers).add_to(model)
-    T, B = 17, 2
-    rows = counted(compile, model, tmp_path, {"s_x": f32(T, B, 7)}, threads)
-    gates = {"LSTM": 4, "GRU": 3}
-    products = sum(2 * T * B * gates[layer.op] * layer.H * (layer.I + layer.H) for layer in layers)
-    assert sum(flops for flops, _ in rows.values()) == pytest.approx(products, rel=1e-12)
+    T, B, gates = 17, 2, {"LSTM": 4, "GRU": 3}
+    options = ["--rnn=batch_parts=1,hide=0,depth_block=0,input=ahead,chunk=2"]
+    for parts in ([("LSTM", H), ("GRU", 8)], [("LSTM", H), ("GRU", H), ("LSTM", 8)]):
+        layers, model = layers_of(*parts), Model()
+        model.dim("T", 1, 40, 40)
+        model.dim("B", 1, 2, 3)
+        Stack("s", layers).add_to(model)
+        rows = counted(compile, model, tmp_path, {"s_x": f32(T, B, 7)}, threads, options=options)
+        products = sum(2 * T * B * gates[layer.op] * layer.H * (layer.I + layer.H) for layer in layers)
+        assert sum(flops for flops, _ in rows.values()) == pytest.approx(products, rel=1e-12)
 
 
 def test_a_loop_counts_each_turn(compile, tmp_path):

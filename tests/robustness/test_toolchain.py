@@ -49,22 +49,40 @@ def test_missing_clang_says_how_to_get_it(attempt, tmp_path):
     assert attempt(tmp_path / "no-such-clang").count(f"apt-get install {clang_name()}") == 1
 
 
+@pytest.fixture
+def changed(rnncc, root, tmp_path):
+    """changed(pattern, text) makes a program whose bytes differ so; returns what compiles the digits to a form with it."""
+
+    def make(pattern, text):
+        program = tmp_path / "rnncc"
+        program.write_bytes(re.sub(pattern, text, rnncc.path.read_bytes()))
+        program.chmod(0o755)
+        model, environment = root / "models" / "digits_rnn.json", {**os.environ, "RNNCC_DATA": os.environ.get("RNNCC_DATA", str(root))}
+        return lambda emit: subprocess.run([program, model, f"--emit={emit}", "-o", tmp_path / emit], capture_output=True,
+                                           text=True, timeout=60, env=environment)
+
+    return make
+
+
 @pytest.mark.unsanitized
-def test_missing_libclang_says_how_to_get_it(rnncc, root, tmp_path):
+def test_missing_libclang_says_how_to_get_it(changed, tmp_path):
     """Here a program that looks for one of another name. What parses no template does without."""
     llvm = clang_name().removeprefix("clang-")
-    program = tmp_path / "rnncc"
-    program.write_bytes(re.sub(rb"libclang(?=[-.][^\0/]*\0)", b"libclown", rnncc.path.read_bytes()))
-    program.chmod(0o755)
-    model, environment = root / "models" / "digits_rnn.json", {**os.environ, "RNNCC_DATA": os.environ.get("RNNCC_DATA", str(root))}
-    run = lambda emit: subprocess.run([program, model, f"--emit={emit}", "-o", tmp_path / emit], capture_output=True, text=True,
-                                      timeout=60, env=environment)
+    run = changed(rb"libclang(?=[-.][^\0/]*\0)", b"libclown")
     assert run("graph").returncode == 0
     done = run("so")
     assert done.returncode == EXIT_ENVIRONMENT and not (tmp_path / "so").exists()
     assert "error: cannot load libclang" in done.stderr
     assert re.search(r"templates of kernels: libclown\S+: .*; \S+/lib/libclown\S+: ", done.stderr), "what the loader says of both places"
     assert f"apt-get install libclang1-{llvm} {clang_name()} lld-{llvm}" in done.stderr
+
+
+@pytest.mark.unsanitized
+def test_a_libclang_without_one_of_the_functions_is_told(changed, tmp_path):
+    """Here a program that looks for one that no libclang has."""
+    done = changed(rb"\0clang_tokenize\0", rb"\0clang_tokenise\0")("so")
+    assert done.returncode == EXIT_ENVIRONMENT and not (tmp_path / "so").exists()
+    assert re.search("error: cannot load libclang, .*undefined symbol: clang_tokenise; install it", done.stderr), done.stderr
 
 
 @pytest.mark.parametrize("target", ["x86-64", "powerpc64le-linux-gnu"])
@@ -100,6 +118,11 @@ def test_a_file_of_its_own_that_changes_while_it_is_read_is_told(rnncc, root, tm
 def test_failing_clang_is_quoted(attempt, tmp_path):
     message = attempt(script(tmp_path / "clang", "echo the reason >&2; exit 7\n"))
     assert "status 7" in message and message.count("the reason") == 1, "of several sources it is said once"
+
+
+def test_sources_that_fail_for_reasons_of_their_own_have_each_told(attempt, tmp_path):
+    message = attempt(script(tmp_path / "clang", 'case "$*" in *network.c*) echo one ;; *) echo other ;; esac >&2; exit 7\n'))
+    assert message.count("status 7: one") == 1 and message.count("status 7: other") == 1
 
 
 @pytest.mark.parametrize("macro, target, told", [

@@ -105,6 +105,11 @@ static void file_scope_names_take_the_prefix_and_fields_do_not(void **state) {
   assert_has(kernel->text, "enum k3_Sign sign = k3_PLUS;");
   assert_has(kernel->text, "k3_Pair pair");
   assert_has(kernel->text, "pair.ROWS_field");
+  assert_has(kernel->text, "k3_sum_of(const float parts[k3_PARTS][k3_PARTS])");
+  assert_has(kernel->text, "second, sum_of;");
+  assert_has(kernel->text, "{pair.sum_of}");
+  assert_has(kernel->text, "const float clear = k3_sum_of(parts);");
+  assert_has(kernel->text, "+ clear);");
 }
 
 static void types_and_hooks_are_replaced(void **state) {
@@ -242,6 +247,12 @@ static void an_error_is_told_by_the_templates_own_path_and_line(void **state) {
                  "nowhere");
 }
 
+static void a_template_without_a_function_of_its_name_is_told(void **state) {
+  (void)state;
+  Outcome outcome = outcome_of(parse_as_second, "static int third(void) { return 3; }\n");
+  expect_outcome(&outcome, EXIT_ENVIRONMENT, "second.c: no function `second`", "");
+}
+
 static void make_with_its_hook(void *made) { specialise(graph, made, "k12"); }
 
 static KernelSpec *with_a_hook(const char *name, const char *body) {
@@ -317,6 +328,7 @@ int main(void) {
       cmocka_unit_test(a_type_that_depends_on_it_is_told),
       cmocka_unit_test(a_part_is_text_of_each_kernel),
       cmocka_unit_test(an_error_is_told_by_the_templates_own_path_and_line),
+      cmocka_unit_test(a_template_without_a_function_of_its_name_is_told),
       cmocka_unit_test(a_mistake_behind_a_hook_is_told_by_its_line),
       cmocka_unit_test(a_mistake_in_a_hook_is_told),
       cmocka_unit_test(each_template_is_parsed_behind_the_headers),

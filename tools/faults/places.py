@@ -16,14 +16,18 @@ from faults.tokens import DIAGNOSTICS, closing, tokens_of
 
 # Kinds of code, the files, and how many of a hundred faults they get.
 GROUPS = {
-    "passes": (25, ["compiler/passes/*.c", "compiler/program/*.c", "compiler/layout/*.c", "compiler/reroll/*.c",
+    "passes": (20, ["compiler/passes/*.c", "compiler/program/*.c", "compiler/layout/*.c", "compiler/reroll/*.c",
                     "compiler/expand/*.c"]),
-    "kernels": (30, ["compiler/kernels/*/*.c"]),
+    "kernels": (25, ["compiler/kernels/*/*.c"]),
     "specialiser": (5, ["compiler/template/*.c"]),
-    "templates": (25, ["templates/*.[ch]", "templates/parts/*.h", "templates/simd/math.h", "templates/simd/pow.h",
+    "differentiate": (5, ["compiler/differentiate/*.c"]),
+    "emit": (5, ["compiler/emit/*.c"]),
+    "link": (5, ["compiler/link/*.c"]),
+    "quantise": (5, ["compiler/quantise/*.c"]),
+    "templates": (20, ["templates/*.[ch]", "templates/parts/*.h", "templates/simd/math.h", "templates/simd/pow.h",
                        "templates/simd/trig.h", "templates/simd/plain.h", "templates/simd/avx2.h",
                        "templates/simd/avx512.h", "templates/simd/int8_plain.h", "templates/simd/int8_avx2.h"]),
-    "pool": (15, [f"runtime/{name}" for name in
+    "pool": (10, [f"runtime/{name}" for name in
                   ("pool.c", "epoch.c", "turns.c", "team.c", "team.h", "tree.h", "ring.h", "wave.h", "fork_guard.c",
                    "shared_pool.c", "steps.c", "fiber.c", "steer.c")]),
 }

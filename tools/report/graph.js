@@ -69,7 +69,8 @@ function graphChart(model, weights) {
   for (const node of nodes) {
     const time = timeOf(node), part = most > 0 ? time / most : 0, left = x(node) - BOX_W / 2, top = y(node.rank);
     const first = steps[node.steps[0]], light = part > 0.55 ? "light" : "";
-    const fused = [...(first.before || []), ...(first.chain || []), ...(first.after || []), ...(first.pool ? [first.pool] : [])];
+    const fused = [...(first.before || []), ...(first.chain || []), ...(first.after || []),
+      ...(first.reduction ? [first.reduction] : []), ...(first.pool ? [first.pool] : [])];
     const lines = [`${node.name}: ${[node.op, ...fused].join(" + ")}`, `${timeText(time)}, ${(all > 0 ? 100 * time / all : 0).toFixed(1)}%`,
       ...node.steps.map((i) => steps[i].kernel + (steps[i].schedule ? " " + steps[i].schedule : "")),
       ...first.writes.map((id) => `writes ${values.get(id).name}: ${shape(values.get(id))}`)];

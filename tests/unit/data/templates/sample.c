@@ -8,11 +8,14 @@ enum { ROWS = 4 };
  * legal: float int64_t */
 typedef float T;
 
-enum { EXTRA = 7 };
+enum { EXTRA = 7, PARTS = 2 };
 
+/* A field may be called like a function, and so may a local. */
 typedef struct Pair {
-  T ROWS_field, second;
+  T ROWS_field, second, sum_of;
 } Pair;
+
+static inline T sum_of(const T parts[PARTS][PARTS]) { return parts[0][0] + parts[PARTS - 1][0]; }
 
 enum Sign { PLUS = 1 };
 
@@ -38,5 +41,7 @@ static void sample(const T *in, T *out, int64_t n) {
     if (ROWS > 100) sums[0] = EXTRA;
   }
   pair.second = sums[0] * (T)sign;
-  for (int r = 0; r < ROWS; r++) out[r] = finish(sums[r] + pair.ROWS_field);
+  const T parts[PARTS][PARTS] = {{pair.second}, {pair.sum_of}};
+  const T clear = sum_of(parts);
+  for (int r = 0; r < ROWS; r++) out[r] = finish(sums[r] + pair.ROWS_field + clear);
 }
