@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..context import Context
-from ..errors import ArgumentError
+from ..errors import ArgumentError, UnsupportedError
 from ..module import Module, load
 from ..native import Path as AnyPath
 from ..pool import Pool
@@ -159,24 +159,45 @@ class _Run(torch.autograd.Function):  # type: ignore[misc]
             return tuple(ctx.lease.trainer(*(it.detach() for it in given)))
 
     @staticmethod
-    @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator, unused-ignore]
     def backward(ctx: Any, *given: Any) -> Any:
-        _ = ctx.saved_tensors
-        lease: Lease = ctx.lease
-        trainer = lease.trainer
-        if trainer is None:
-            raise ArgumentError("backward: a compiled layer goes back through each of its calls once; expected another call")
-        if all(it is None for it in given):  # what follows has no gradient
-            lease.end()
-            return (None,) * len(ctx.needs_input_grad)
-        with lease.runner.lock:
-            gradients = {name: None if it is None else it.detach() for name, it in zip(("y", "hn", "cn"), given)}
-            found: Dict[str, Any] = trainer.backward_from(gradients)
-            wanted = ctx.needs_input_grad[2 + len(ctx.names):]
-            weights = [torch.from_numpy(trainer.gradient(name)) if want else None
-                       for name, want in zip(lease.runner._names, wanted)]
+        saved = ctx.saved_tensors
+        with torch.no_grad():
+            gradients = _gradients(ctx, given)
+        # create_graph=True, which asks for gradients of these, too
+        return _Once.apply(len(gradients), *gradients, *given, *saved) if torch.is_grad_enabled() else gradients
+
+
+def _gradients(ctx: Any, given: Sequence[Any]) -> Tuple[Any, ...]:
+    """Of what _Run.apply() was given. given: the gradients of what it returned."""
+    lease: Lease = ctx.lease
+    trainer = lease.trainer
+    if trainer is None:
+        raise ArgumentError("backward: a compiled layer goes back through each of its calls once; expected another call")
+    if all(it is None for it in given):  # what follows has no gradient
         lease.end()
-        return (None, None, *(found.get(name) for name in ctx.names), *weights)
+        return (None,) * len(ctx.needs_input_grad)
+    with lease.runner.lock:
+        gradients = {name: None if it is None else it.detach() for name, it in zip(("y", "hn", "cn"), given)}
+        found: Dict[str, Any] = trainer.backward_from(gradients)
+        wanted = ctx.needs_input_grad[2 + len(ctx.names):]
+        weights = [torch.from_numpy(trainer.gradient(name)) if want else None
+                   for name, want in zip(lease.runner._names, wanted)]
+    lease.end()
+    return (None, None, *(found.get(name) for name in ctx.names), *weights)
+
+
+class _Once(torch.autograd.Function):  # type: ignore[misc]
+    """The first `count` tensors as they are, which depend on all others. torch.autograd.function.once_differentiable would
+    take gradients for constants where those that arrive are: a penalty on the gradients of a sum would be left out."""
+
+    @staticmethod
+    def forward(ctx: Any, count: int, *tensors: Any) -> Any:
+        return tensors[:count]
+
+    @staticmethod
+    def backward(ctx: Any, *_: Any) -> Any:
+        raise UnsupportedError("backward: a compiled layer has no second derivative; expected a loss without its gradients, or "
+                               "PyTorch's layer")
 
 
 class Runners:
