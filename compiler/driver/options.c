@@ -107,11 +107,22 @@ static void check_tuning(Options *options) {
   if (!options->tune_rnn && !options->tune_conv) options->tune_conv = true, options->tune_rnn = !options->runner;
 }
 
+/* Without --target it is this machine's. */
+static void check_samples_run(const Options *options) {
+  for (int i = 0; i < options->n_targets; i++)
+    if (!target_runs_here(options->targets[i].target))
+      REFUSE("--data: the network runs on this machine, which cannot run %s; expected a --target that it can run",
+             options->targets[i].target->name);
+}
+
 static void check_quantising(Options *options) {
   options->quantise.rewrite.correct_bias = !options->no_bias_correction;
   if (options->quantise.rewrite.seven_bits && options->quantise.rewrite.recurrent == PRODUCTS_f32)
     REFUSE("--seven-bits is for products of integers: expected --recurrent=dynamic or static");
-  if (options->quantise.n_data) return;
+  if (options->quantise.n_data) {
+    check_samples_run(options);
+    return;
+  }
   if (options->quantise.max_error >= 0) REFUSE("--max-error needs samples: expected --data, found none");
   if (options->quantise.plot) REFUSE("--plot needs samples: expected --data, found none");
   if (options->quantise.feedback) REFUSE("--feedback needs samples: expected --data, found none");

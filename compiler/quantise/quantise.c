@@ -54,7 +54,7 @@ void quantise(const QuantiseOptions *options, Graph *graph, const QuantiseBuild 
     fatal_at(LOCATION_FILE(graph->file), EXIT_UNSUPPORTED,
              "no layer can be in int8: expected a Conv, MatMul, Gemm, LSTM, GRU or RNN of f32 with constant weights");
   if (with_data) error = choose_by_samples(&layers, &samples, options, build);
-  Text table = layer_table(&layers, with_data ? &samples : NULL, error);
+  Text table = layer_table(&layers, options->rewrite.recurrent, with_data ? &samples : NULL, error);
   Text picture = options->plot ? layer_picture(&layers) : table;
   rewrite_chosen(&layers, options->rewrite);
   save_model(graph->arena, graph, options->output);

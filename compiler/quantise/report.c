@@ -22,9 +22,10 @@ static double largest_error(const Layers *layers) {
   return largest;
 }
 
-static const char *precision_of(const Layer *layer) {
+static const char *precision_of(const Layer *layer, RecurrentProducts recurrent) {
   if (!layer->int8) return "f32";
-  return layer->n_data || layer->ranges[RANGE_INPUT] >= 0 ? "int8" : "int8 weights";
+  bool products = layer->n_data || (is_recurrent_layer(layer) && recurrent != PRODUCTS_f32);
+  return products ? "int8" : "int8 weights";
 }
 
 /* The data's range and scale. */
@@ -36,14 +37,15 @@ static void add_range(Text *text, const Layers *layers, const Layer *layer) {
     text_add(text, "  %10.4g %10.4g  %9.3g", a->least, a->most, (double)a->scale);
 }
 
-static void add_row(Text *text, const Layers *layers, const Layer *layer, int width, double largest) {
+static void add_row(Text *text, const Layers *layers, const Layer *layer, RecurrentProducts recurrent, int width,
+                    double largest) {
   text_add(text, "%-*s  %-17s", width, name_of(layers, layer), layer->node->op->name);
   add_range(text, layers, layer);
   if (layer->alone < 0)
     text_add(text, "  %9s", "-");
   else
     text_add(text, "  %9.3g", layer->alone);
-  text_add(text, "  %-12s", precision_of(layer));
+  text_add(text, "  %-12s", precision_of(layer, recurrent));
   int bar = layer->alone > 0 && largest > 0 ? (int)ceil(min_double(layer->alone / largest, 1) * BAR) : 0;
   for (int i = 0; i < bar; i++) text_add(text, "#");
   if (layer->why_not) text_add(text, "%s", layer->why_not);
@@ -66,14 +68,14 @@ static void add_totals(Text *text, const Layers *layers, const Samples *samples,
   text_add(text, "\n");
 }
 
-Text layer_table(const Layers *layers, const Samples *samples, double error) {
+Text layer_table(const Layers *layers, RecurrentProducts recurrent, const Samples *samples, double error) {
   Text text = text_new(layers->graph->arena);
   int width = 5;
   for (int i = 0; i < layers->n; i++) width = (int)max_int(width, (int64_t)strlen(name_of(layers, &layers->list[i])));
   text_add(&text, "%-*s  %-17s  %10s %10s  %9s  %9s  precision\n", width, "layer", "op", "least", "most", "scale",
            "alone");
   double largest = largest_error(layers);
-  for (int i = 0; i < layers->n; i++) add_row(&text, layers, &layers->list[i], width, largest);
+  for (int i = 0; i < layers->n; i++) add_row(&text, layers, &layers->list[i], recurrent, width, largest);
   add_totals(&text, layers, samples, error);
   return text;
 }

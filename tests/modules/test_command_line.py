@@ -118,6 +118,8 @@ def test_completion_offers_the_existing_targets(rnncc):
     ("m --machine=", '--machine: expected MACHINE, found ""'),
     ("m --target=pdp-11", '--target: expected "x86-64", "native", '),
     ("m --dim T", "--dim: expected NAME=MIN..OPT..MAX, NAME=MIN..MAX or NAME=N"),
+    *((f"m --dim T={range}", f'of numbers from 1 to 2147483647, with :STEP behind it where all are multiples of STEP, found "T={range}"')
+      for range in ("0..4", "1..2147483648", "1..4:0")),
     ("m --dim T=8..4", '--dim: expected MIN <= OPT <= MAX, all multiples of STEP, found "T=8..4"'),
     ("m --dim T=4..6..10:4", "--dim: expected MIN <= OPT <= MAX, all multiples of STEP"),
     ("m --state h0", "--state: expected INPUT=OUTPUT"),

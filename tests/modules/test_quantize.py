@@ -279,7 +279,7 @@ def test_recurrent_weights_have_a_scale_by_row_and_direction(rnncc, rnnrun, comp
     compile(tmp_path / "w.json")
     dynamic = quantise(rnncc, tmp_path / "cell.json", tmp_path / "d.json", "--recurrent=dynamic", data=data)
     assert Written(tmp_path / "d.json").node("n0", op)["attributes"]["precision"] == "int8-dynamic"
-    assert error(dynamic) != error(done) and 0 < error(dynamic) < 0.05
+    assert rows(dynamic)["n0"][5] == "int8" and error(dynamic) != error(done) and 0 < error(dynamic) < 0.05
 
 
 @pytest.mark.parametrize("op, gates", [("LSTM", 4), ("GRU", 3), ("RNN", 1)])

@@ -87,6 +87,8 @@ def test_samples_that_do_not_fit_are_named(rnncc, model, tmp_path, array, words)
     (["--data={0}/a.npy", "--group=12"], "--group: expected a power of two from 8 to 1024"),
     (["--recurrent=static"], "--recurrent=static needs samples: expected --data, found none"),
     (["--data={0}/a.npy", "--target=x86-64,x86-64-v2"], "quantize: expected one target, found 2"),
+    (["--data={0}/a.npy", "--target=riscv64-linux-gnu"],
+     "--data: the network runs on this machine, which cannot run riscv64-linux-gnu; expected a --target that it can run"),
 ])
 def test_wrong_options_are_named(rnncc, model, tmp_path, options, words):
     np.save(tmp_path / "a.npy", good())
