@@ -33,4 +33,17 @@ static inline int64_t band_end(const Bands *bands, int64_t image, int64_t block)
   return band_row(bands, bands->end, image, block);
 }
 
+/* Divided by blocks instead, in the order (image, block, row): bands in which this worker has its rows of one block of
+ * an image. They have no borders but where two workers divide a block. */
+static inline Bands bands_of_block(const Team *team, int64_t n, int64_t rows, int64_t blocks, int64_t image,
+                                   int64_t block) {
+  Bands bands = {.rows = rows, .blocks = blocks};
+  int64_t before = (image * blocks + block) * rows;
+  team_share(team, n * blocks * rows, &bands.begin, &bands.end);
+  int64_t first = min_i64(max_i64(bands.begin - before, 0), rows), end = min_i64(max_i64(bands.end - before, 0), rows);
+  bands.begin = (image * rows + first) * blocks + block;
+  bands.end = (image * rows + end) * blocks + block;
+  return bands;
+}
+
 #endif

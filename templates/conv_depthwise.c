@@ -7,6 +7,9 @@
  * and multiplied by all its weights, so that multiply-adds are the limit, not loads. Of a wide window the weights are
  * read again for each pixel, as operands of multiply-adds. Edge tiles have code of their own,
  * in which the columns in the padding are constant. Rows in the padding are skipped.
+ *
+ * Workers divide the rows into bands (bands.h), or the channel blocks. At the border of two bands each plane has rows
+ * that both workers read; of small planes these are many.
  */
 #include "bands.h"
 #include "kernel.h"
@@ -52,6 +55,10 @@ enum { RESIDUAL = 0 };
 /* 1: OUT_W is known only at run time, as IN_W may be.
  * legal: 0 1 */
 enum { ANY_WIDTH = 0 };
+
+/* 1: workers divide the channel blocks, not the rows.
+ * legal: 0 1 */
+enum { BY_BLOCKS = 0 };
 
 /* Columns by which loads of inputs run ahead of the multiply-adds; 0: as clang orders them. For aarch64 it would load
  * all of a tile first, and spill. legal: 0..16 */
@@ -207,6 +214,7 @@ static void conv_depthwise(const Team *team, const float *x, const float *w, con
                      .y = y + image * y_image + block * OUT_H * OUT_W * LANES,
                      .bias =
                          BIAS ? vload_n(bias + block * LANES, (int)min_i64(LANES, channels - block * LANES)) : vzero()};
+      if (BY_BLOCKS) bands = bands_of_block(team, n, OUT_H, blocks, image, block);
       int64_t end = band_end(&bands, image, block);
       for (int64_t line = band_begin(&bands, image, block); line < end; line++) one_row(&plane, line);
     }

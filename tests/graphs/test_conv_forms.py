@@ -17,7 +17,7 @@ from support.reference import Reference
 FORMS = ["plain", "plain,flat=1,tiles=3", "plain,flat=0,w=1,k=3,tiles=1", "direct", "direct,oc=1,px=28",
          "direct,oc=3,px=2,unroll=1", "direct,oc=4,px=5,pass=1,tiles=3",
          "direct,oc=2,px=1,pass=2,groups=1,tiles=2,unroll=16", "direct,oc=9999,px=9999,unroll=9999,pass=9999",
-         "depthwise,px=3", "depthwise,px=9999", "plain,k=3,w=2", "plain,k=0,w=9999",
+         "depthwise,px=3,by_blocks=0", "depthwise,px=9999,by_blocks=9999", "plain,k=3,w=2", "plain,k=0,w=9999",
          "plain,k=5,w=1,flat=1,tiles=2"]
 
 

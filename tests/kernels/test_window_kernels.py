@@ -39,7 +39,7 @@ def random_variant(rng, kind):
         knobs |= {"PAD_BOTTOM": axes["H"]["end"], "PAD_RIGHT": axes["W"]["end"], "KIND": list(KINDS).index(kind)}
     else:
         knobs |= {"BIAS": rng.randint(0, 1), "RESIDUAL": rng.randint(0, 1), "LOADS_AHEAD": rng.choice([0, 1, 5, 16]),
-                  "READS_WEIGHTS": rng.randint(0, 1)}
+                  "READS_WEIGHTS": rng.randint(0, 1), "BY_BLOCKS": rng.randint(0, 1)}
     knobs["ANY_WIDTH"] = rng.randint(0, 1)
     return knobs, axes
 

@@ -164,7 +164,24 @@ static void wide_windows_of_depthwise_layers_leave_registers_to_sums(void **stat
   (void)state;
   Layer layer = convolution_for("x86-64-v3", "f32[1,256,1,200]", "f32[256,1,1,15]!", "group=256 pads=[0,7,0,7]");
   assert_string_equal(schedule_text(convolution_choose(layer.graph, layer.node, layer.node->layout)),
-                      "depthwise,px=14");
+                      "depthwise,px=14,by_blocks=1");
+}
+
+/* Bands of small planes have long borders. Of large ones, or with strides, the rows at borders are fewer than what the
+ * layers beside would read of others. */
+static void depthwise_layers_of_small_planes_divide_channels_among_workers(void **state) {
+  (void)state;
+  static const char *const rows[][4] = {
+      {"f32[1,384,14,14]", "f32[384,1,3,3]!", "group=384 pads=[1,1,1,1]", "by_blocks=1"},
+      {"f32[1,960,7,7]", "f32[960,1,3,3]!", "group=960 pads=[1,1,1,1]", "by_blocks=1"},
+      {"f32[1,32,112,112]", "f32[32,1,3,3]!", "group=32 pads=[1,1,1,1]", "by_blocks=0"},
+      {"f32[1,96,112,112]", "f32[96,1,3,3]!", "group=96 pads=[1,1,1,1] strides=[2,2]", "by_blocks=0"},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    Layer layer = convolution_for("x86-64-v3", rows[i][0], rows[i][1], rows[i][2]);
+    const char *text = schedule_text(convolution_choose(layer.graph, layer.node, layer.node->layout));
+    if (!strstr(text, rows[i][3])) fail_msg("%s: expected %s in %s", rows[i][0], rows[i][3], text);
+  }
 }
 
 /* For a 3x3 convolution of 64 channels and four vectors of kernels. */
@@ -188,7 +205,7 @@ static void forms_that_are_none_of_the_layer_are_refused_with_the_reason(void **
       {"winograd,tile=4,oc=5,by_groups=0,parts=2", "expected oc=4, found oc=5"},
       {"winograd,tile=4,oc=2,by_groups=2,parts=2", "expected by_groups=1, found by_groups=2"},
       {"winograd,tile=4,oc=2,by_groups=1,parts=0", "expected parts=1, found parts=0"},
-      {"depthwise,px=4", "depthwise does not run this convolution"},
+      {"depthwise,px=4,by_blocks=0", "depthwise does not run this convolution"},
       {"plain,k=4,w=2,flat=0,tiles=0", "plain does not run this convolution"},
   };
   Layer layer = fixed_convolution("f32[1,64,56,56]", "f32[64,64,3,3]!", "pads=[1,1,1,1]");
@@ -431,6 +448,7 @@ int main(void) {
       TEST(a_layer_of_resnet_has_candidates_of_all_knobs),
       TEST(few_sums_are_unrolled_further),
       TEST(wide_windows_of_depthwise_layers_leave_registers_to_sums),
+      TEST(depthwise_layers_of_small_planes_divide_channels_among_workers),
       TEST(forms_that_are_none_of_the_layer_are_refused_with_the_reason),
       TEST(layers_of_other_work_have_other_keys),
       TEST(what_is_fused_into_a_layer_is_of_its_key),

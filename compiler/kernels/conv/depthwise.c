@@ -16,10 +16,12 @@
 
 typedef struct DepthwiseSchedule {
   ConvSchedule base;
-  int columns; /* pixels of a tile */
+  int columns;    /* pixels of a tile */
+  bool by_blocks; /* workers divide the channel blocks, not the rows */
 } DepthwiseSchedule;
 
 enum { PX = KNOB_depthwise_px }; /* of both kinds */
+enum { BY_BLOCKS = KNOB_depthwise_by_blocks };
 
 /* A row of the window is unrolled. */
 enum { MAX_WINDOW_W = 64, MAX_COLUMNS = 16, USUAL_COLUMNS = 14 };
@@ -94,50 +96,85 @@ static double cycles_of_rows(const Graph *graph, const Convolution *conv, int co
   return (double)ceil_div(rows, graph->config->machine->cores) * (row_cycles + (double)tiles * tile);
 }
 
+/* Lines of the rows that workers share at the borders of their bands, in the time of a barrier: of each plane a short
+ * piece, beyond which prefetchers fetch what another worker is about to write. Fitted to MobileNet-v2's layers on two
+ * cores of Zen 3. */
+static const double BORDER_A_BARRIER = 6;
+
+/* For a worker to read the rows of others at the borders of its band. */
+static double cycles_of_borders(const Graph *graph, const Convolution *conv) {
+  const Machine *m = graph->config->machine;
+  if (m->cores == 1) return 0;
+  int64_t rows = max_int(0, (conv->h.kernel - 1) * conv->h.dilation + 1 - conv->h.stride),
+          lanes = graph->config->target->lanes;
+  double row = (double)dim_optimum(conv->w.in) * 4 * (double)lanes / CACHE_LINE;
+  double planes = (double)ceil_div(conv->groups, lanes);
+  return planes * (double)min_int(rows, dim_optimum(conv->h.in)) * row / BORDER_A_BARRIER * m->barrier_ns * m->ghz;
+}
+
+/* For a worker to read what others wrote: of an input whose pixels they divide, if this layer's channels are divided,
+ * or the other way round; and the same of the output, in the next layer. */
+static double cycles_of_others(const Graph *graph, const Convolution *conv, bool by_blocks) {
+  const Machine *m = graph->config->machine;
+  double in = value_optimum_bytes(conv->x) / m->cores, out = value_optimum_bytes(conv->y) / m->cores;
+  double others = (double)(m->cores - 1) / m->cores, bytes = 0;
+  if (all_cores_read(m, conv->groups, dim_optimum(conv->h.in) * dim_optimum(conv->w.in)) != by_blocks)
+    bytes += others * in;
+  if (by_blocks && !all_cores_read(m, conv->groups, dim_optimum(conv->h.out) * dim_optimum(conv->w.out)))
+    bytes += others * out;
+  return cycles_from_others(m, bytes, STREAM_A_BARRIER);
+}
+
 /* Of the busiest core. Lines of the output are read before they are written. */
-static double cycles_of_memory(const Graph *graph, const Convolution *conv) {
+static double cycles_of_memory(const Graph *graph, const Convolution *conv, bool by_blocks) {
   const Machine *m = graph->config->machine;
   double in = value_optimum_bytes(conv->x) / m->cores, out = value_optimum_bytes(conv->y) / m->cores;
   double all = in + (conv->residual ? 3 : 2) * out, near = part_in_l2(m, all);
   double moved = cycles_to_read(m, near * all, m->l2_gbps) + cycles_to_read(m, (1 - near) * all, m->l3_gbps);
-  int64_t channels = conv->groups, others = m->cores - 1;
-  if (all_cores_read(m, channels, dim_optimum(conv->h.in) * dim_optimum(conv->w.in)))
-    moved += cycles_from_others(m, in * (double)others / m->cores, STREAM_A_BARRIER);
-  return moved + cycles_to_retake(m, out, channels, dim_optimum(conv->h.out) * dim_optimum(conv->w.out));
+  return moved + cycles_of_others(graph, conv, by_blocks) +
+         cycles_to_retake(m, out, conv->groups, dim_optimum(conv->h.out) * dim_optimum(conv->w.out));
 }
 
 /* Seconds of the kernel. */
-static double seconds_of(Graph *graph, const Convolution *conv, int columns) {
-  double busy = cycles_of_rows(graph, conv, columns), moved = cycles_of_memory(graph, conv);
+static double seconds_of(Graph *graph, const Convolution *conv, int columns, bool by_blocks) {
+  double busy = cycles_of_rows(graph, conv, columns), moved = cycles_of_memory(graph, conv, by_blocks);
+  if (!by_blocks) busy += cycles_of_borders(graph, conv);
   return seconds_of_cycles(graph->config->machine, overlapped(busy, moved, exposed));
+}
+
+static void add(Graph *graph, const Convolution *conv, ConvCandidates *candidates, int columns) {
+  for (int by_blocks = 0; by_blocks <= !conv->integer; by_blocks++)
+    candidates_add(candidates, &(Knobs){{[PX] = columns, [BY_BLOCKS] = by_blocks}},
+                   seconds_of(graph, conv, columns, by_blocks), true);
 }
 
 /* Wide tiles first. */
 static void list(Graph *graph, const Node *node, const Convolution *conv, ConvCandidates *candidates) {
   (void)node;
   int preferred = row_tiles(graph, conv).columns;
-  candidates_add(candidates, &(Knobs){{preferred}}, seconds_of(graph, conv, preferred), true);
+  add(graph, conv, candidates, preferred);
   for (int columns = MAX_COLUMNS; columns >= 1; columns--)
-    if (columns != preferred && can_have(graph, conv, columns))
-      candidates_add(candidates, &(Knobs){{columns}}, seconds_of(graph, conv, columns), true);
+    if (columns != preferred && can_have(graph, conv, columns)) add(graph, conv, candidates, columns);
 }
 
 static void fit(Graph *graph, const Node *node, const Convolution *conv, Knobs *knobs) {
   (void)node;
   if (!can_have(graph, conv, knobs->value[PX])) knobs->value[PX] = row_tiles(graph, conv).columns;
+  knobs->value[BY_BLOCKS] = knobs->value[BY_BLOCKS] != 0;
 }
 
 static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *conv, const Knobs *knobs) {
   (void)node;
   DepthwiseSchedule *schedule = ARENA_NEW(graph->arena, DepthwiseSchedule);
   schedule->base.reads_residual_last = true;
-  schedule->base.seconds = seconds_of(graph, conv, knobs->value[PX]);
   schedule->columns = knobs->value[PX];
+  schedule->by_blocks = knobs->value[BY_BLOCKS];
+  schedule->base.seconds = seconds_of(graph, conv, schedule->columns, schedule->by_blocks);
   Text text = text_new(graph->arena);
   text_add(&text, conv->integer ? "depthwise_int8_%lldx%llds%lld_" : "depthwise_%lldx%llds%lld_",
            (long long)conv->h.kernel, (long long)conv->w.kernel, (long long)conv->w.stride);
   plane_text(&text, conv->h.out, conv->w.out);
-  text_add(&text, "c%lld_px%d", (long long)conv->groups, schedule->columns);
+  text_add(&text, "c%lld_px%d%s", (long long)conv->groups, schedule->columns, schedule->by_blocks ? "_blocks" : "");
   schedule->base.base.text = text.data;
   return &schedule->base;
 }
@@ -164,8 +201,10 @@ static KernelSpec *depthwise_spec(const Graph *graph, const Node *node) {
   KernelSpec *spec = kernel_spec_new(graph->arena, "conv_depthwise");
   kernel_window(spec, 2, &conv->w, &conv->h, NULL);
   kernel_plane(spec, &conv->h, &conv->w);
-  kernel_knob(spec, "COLUMNS", ((const DepthwiseSchedule *)node->schedule)->columns);
+  const DepthwiseSchedule *schedule = (const DepthwiseSchedule *)node->schedule;
+  kernel_knob(spec, "COLUMNS", schedule->columns);
   if (!axis_is_known(&conv->w)) kernel_knob(spec, "ANY_WIDTH", 1);
+  if (schedule->by_blocks) kernel_knob(spec, "BY_BLOCKS", 1);
   if (loads_ahead(graph->config->target) && conv->w.stride > 1) kernel_knob(spec, "LOADS_AHEAD", LOADS_AHEAD);
   if (reads_weights(graph, conv)) kernel_knob(spec, "READS_WEIGHTS", 1);
   kernel_knob(spec, "BIAS", conv->bias != NULL);
