@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+SHIPPED = sorted(path for path in (ROOT / "models").glob("*.json") if path.name != "schema.json")
 QUICK_SHARE = 8
 OPTIMISED_SHARE = 8
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "runtime" / "bindings" / "python")]

@@ -66,6 +66,8 @@ void operand_integer(Call *call, const char *parameter, int64_t value);
 void operand_extent(Call *call, const char *parameter, const Dim *dim);
 void operand_float(Call *call, const char *parameter, double value); /* rounded to the parameter's type */
 /* Arrays, compound literals in the C text. */
+/* `outer`, `along`, `inner`: the elements of x's axes before `axis`, on it, and behind it; of a scalar 1, 1, 1. */
+void operands_around(Call *call, const Value *x, int axis, const char *along);
 void operand_dim_array(Call *call, const char *parameter, int n, const Dim *const *dims);
 void operand_integer_array(Call *call, const char *parameter, int n, const int64_t *values);
 void operand_extent_array(Call *call, const char *parameter, int n, const Dim *const *dims);

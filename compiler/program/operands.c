@@ -99,6 +99,14 @@ void operand_dim(Call *call, const char *parameter, const Dim *dim) {
   give(call, parameter, PARAMETER_INTEGER, PARAMETER_INTEGER, operand);
 }
 
+void operands_around(Call *call, const Value *x, int axis, const char *along) {
+  Graph *graph = call->program->graph;
+  int behind = axis < x->rank ? axis + 1 : x->rank;
+  operand_dim(call, "outer", value_count_dim(graph, x, 0, axis));
+  operand_dim(call, along, value_count_dim(graph, x, axis, behind));
+  operand_dim(call, "inner", value_count_dim(graph, x, behind, x->rank));
+}
+
 void operand_integer(Call *call, const char *parameter, int64_t value) {
   int64_t *copy = arena_copy(call->program->arena, &value, sizeof value);
   give(call, parameter, PARAMETER_INTEGER, PARAMETER_INTEGER,

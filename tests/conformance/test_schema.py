@@ -6,13 +6,12 @@ import json
 import jsonschema
 import pytest
 
-from conftest import ROOT
+from conftest import ROOT, SHIPPED
 from support.amount import half
 from support.dtypes import DTYPES
 from support.refusal import accepted, refused, small_model
 
 SCHEMA = json.loads((ROOT / "models" / "schema.json").read_text())
-SHIPPED = sorted(path for path in (ROOT / "models").glob("*.json") if path.name != "schema.json")
 conforms = jsonschema.Draft202012Validator(SCHEMA).is_valid
 
 

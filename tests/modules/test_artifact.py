@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ROOT, sanitized
+from conftest import ROOT, SHIPPED, sanitized
 from support.emitted import TARGETS
 from support.machine import need_program
 from support.model_builder import Model
@@ -17,12 +17,10 @@ from support.user import User
 
 pytestmark = pytest.mark.optimised  # it is about the machine code
 
-SHIPPED = sorted(path for path in (ROOT / "models").glob("*.json") if path.name != "schema.json")
-if sanitized():
-    SHIPPED = [path for path in SHIPPED if path.stem != "hyphenate"]  # which takes longest, and has nothing of its own
+MODELS = [path for path in SHIPPED if not sanitized() or path.stem != "hyphenate"]  # which takes longest, and has nothing of its own
 KIB = 1024
 
-by_model = pytest.mark.parametrize("model", SHIPPED, ids=lambda path: path.stem)
+by_model = pytest.mark.parametrize("model", MODELS, ids=lambda path: path.stem)
 
 
 def output(*command):

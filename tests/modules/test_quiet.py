@@ -9,7 +9,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from conftest import ROOT, build_directory
+from conftest import ROOT, SHIPPED, build_directory
 from support.amount import some
 from support.bodies import Body
 from support.model_builder import Model
@@ -19,7 +19,6 @@ from support.preloaded import preloaded
 T, I, H = 12, 24, 72  # H: more vectors than threads, the last one not full
 THREADS = (1, 2, 3, 5, 8)
 RUNS = 5  # on a busy machine some of them run alone
-SHIPPED = sorted(path for path in (ROOT / "models").glob("*.json") if path.name != "schema.json")
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 LAYERS = [(op, direction, reset)
           for op, reset in (("RNN", None), ("GRU", 0), ("GRU", 1), ("LSTM", None))

@@ -8,7 +8,7 @@ import subprocess
 import numpy
 import pytest
 
-from conftest import ROOT
+from conftest import ROOT, SHIPPED
 from support import targets
 from support.hard_networks import control, convolutional, recurrent
 from support.model_builder import Model
@@ -18,7 +18,6 @@ MOST = 64 << 10
 # Beyond twice of what is measured: libc's functions and those that wake workers, which these runs do not come to; what
 # workers count from is above the function that paints their stack.
 SLACK = 8 << 10
-SHIPPED = sorted(path for path in (ROOT / "models").glob("*.json") if path.name != "schema.json")
 CLANG = ["clang-19", "-std=gnu11", "-O1", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{ROOT / 'runtime'}",
          ROOT / "tests" / "modules" / "stack_need.c"]
 

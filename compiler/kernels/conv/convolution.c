@@ -130,17 +130,21 @@ void operands_plane(Call *call, const ConvAxis *h, const ConvAxis *w) {
   operand_plane_extent(call, "pad_left", w->pad_begin);
 }
 
+void operands_images(Call *call, const Graph *graph, const Convolution *conv) {
+  const Dim *none = dim_const(graph->dims, 0);
+  operand_dim(call, "n", conv->x->shape[0]);
+  operand_extent(call, "x_image", blocked_of(graph, conv->x).image);
+  operand_extent(call, "residual_image", conv->residual ? blocked_of(graph, conv->residual).image : none);
+  operand_extent(call, "y_image", blocked_of(graph, conv->y).image);
+}
+
 void operands_blocked(Call *call, const Graph *graph, const Convolution *conv, const Value *w, const Value *bias) {
   operand_value(call, "x", conv->x, READ);
   operand_value(call, "w", w, READ);
   operand_value(call, "bias", bias, READ);
   operand_value(call, "residual", conv->residual, READ);
   operand_value(call, "y", conv->y, WRITE);
-  operand_dim(call, "n", conv->x->shape[0]);
-  const Dim *none = dim_const(graph->dims, 0);
-  operand_extent(call, "x_image", blocked_of(graph, conv->x).image);
-  operand_extent(call, "residual_image", conv->residual ? blocked_of(graph, conv->residual).image : none);
-  operand_extent(call, "y_image", blocked_of(graph, conv->y).image);
+  operands_images(call, graph, conv);
 }
 
 static void add_extent(Text *text, const Dim *extent) {

@@ -67,7 +67,8 @@ void operand_plane_extent(Call *call, const char *parameter, const Dim *extent);
 /* Of all that kernel_plane() left to run time. */
 void operands_plane(Call *call, const ConvAxis *h, const ConvAxis *w);
 
-/* The operands of a kernel of blocked tensors: x, w, bias, residual, y, n and the distances of images. */
+/* Operands of kernels of blocked tensors: n and the distances of images; with x, w, bias, residual and y, too. */
+void operands_images(Call *call, const Graph *graph, const Convolution *conv);
 void operands_blocked(Call *call, const Graph *graph, const Convolution *conv, const Value *w, const Value *bias);
 
 /* "56x56", for a schedule's text; of a dim the maximum: "56xupto512". */

@@ -157,7 +157,6 @@ void knob_skips(KernelSpec *spec, const Node *node) { kernel_knob(spec, "SKIPS",
 
 void operands_requantise(Call *call, const Graph *graph, const Node *node) {
   const Convolution *conv = &conv_schedule_of(node)->conv;
-  const Dim *none = dim_const(graph->dims, 0);
   operand_value(call, "x", conv->x, READ);
   operand_value(call, "w", node->packed[PACKED_WEIGHTS], READ);
   operand_value(call, "start", node->packed[PACKED_START], READ);
@@ -165,10 +164,7 @@ void operands_requantise(Call *call, const Graph *graph, const Node *node) {
   operand_value(call, "finish", node->packed[PACKED_FINISH], READ);
   operand_value(call, "residual", conv->residual, READ);
   operand_value(call, "y", conv->y, WRITE);
-  operand_dim(call, "n", conv->x->shape[0]);
-  operand_extent(call, "x_image", blocked_of(graph, conv->x).image);
-  operand_extent(call, "residual_image", conv->residual ? blocked_of(graph, conv->residual).image : none);
-  operand_extent(call, "y_image", blocked_of(graph, conv->y).image);
+  operands_images(call, graph, conv);
   operand_integer(call, "x_zero", x_zero_of(node));
 }
 

@@ -89,9 +89,7 @@ static void lower_gather(Program *program, Node *node) {
   operand_value(call, "indices", indices, READ);
   operand_value(call, "out", y, WRITE);
   if (checked) operand_null(call, "fault");
-  operand_dim(call, "outer", value_count_dim(graph, x, 0, axis));
-  operand_dim(call, node->scratch ? "rows" : "length", x->shape[axis]);
-  operand_dim(call, "inner", value_count_dim(graph, x, axis + 1, x->rank));
+  operands_around(call, x, axis, node->scratch ? "rows" : "length");
   if (node->scratch)
     operand_value(call, "memory", node->scratch, READ_WRITE);
   else
@@ -218,7 +216,6 @@ static void lower_scatter_nd(Program *program, Node *node) {
 /* ---- others ---- */
 
 static void lower_one_hot(Program *program, Node *node) {
-  Graph *graph = program->graph;
   const Value *indices = node->inputs[0], *values = node->inputs[2], *y = node->outputs[0];
   int axis = normal_axis(node_int(node, ATTR_axis), y->rank);
   KernelSpec *spec = index_spec(program, node, "one_hot", values->dtype, indices->dtype);
@@ -226,9 +223,7 @@ static void lower_one_hot(Program *program, Node *node) {
   operand_value(call, "indices", indices, READ);
   operand_value(call, "values", values, READ);
   operand_value(call, "out", y, WRITE);
-  operand_dim(call, "outer", value_count_dim(graph, y, 0, axis));
-  operand_dim(call, "depth", y->shape[axis]);
-  operand_dim(call, "inner", value_count_dim(graph, y, axis + 1, y->rank));
+  operands_around(call, y, axis, "depth");
   moves(call, y);
 }
 

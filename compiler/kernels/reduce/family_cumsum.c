@@ -20,9 +20,7 @@ static void lower_cumsum(Program *program, Node *node) {
   Call *call = kernel_call(program, node, spec);
   operand_value(call, "x", x, READ);
   operand_value(call, "y", node->outputs[0], WRITE);
-  operand_dim(call, "outer", value_count_dim(graph, x, 0, axis));
-  operand_dim(call, "n", x->shape[axis]);
-  operand_dim(call, "inner", value_count_dim(graph, x, axis + 1, x->rank));
+  operands_around(call, x, axis, "n");
   call_flops_of(call, 1, x);
   call_bytes_of(call, 2 * (double)dtype_size(x->dtype), x);
 }

@@ -261,9 +261,8 @@ static void lower_plain(Program *program, const Node *node) {
 }
 
 static void lower_arg(Program *program, const Node *node) {
-  Graph *graph = program->graph;
   const Value *x = node->inputs[0];
-  int axis = x->rank ? normal_axis(node_int(node, ATTR_axis), x->rank) : 0, end = x->rank ? axis + 1 : 0;
+  int axis = x->rank ? normal_axis(node_int(node, ATTR_axis), x->rank) : 0;
   KernelSpec *spec = kernel_spec(program, "arg_extreme");
   kernel_type(spec, "T", x->dtype);
   kernel_knob(spec, "MINIMUM", is_op(node, OP_ArgMin));
@@ -271,9 +270,7 @@ static void lower_arg(Program *program, const Node *node) {
   Call *call = kernel_call(program, node, spec);
   operand_value(call, "x", x, READ);
   operand_value(call, "y", node->outputs[0], WRITE);
-  operand_dim(call, "outer", value_count_dim(graph, x, 0, axis));
-  operand_dim(call, "n", value_count_dim(graph, x, axis, end));
-  operand_dim(call, "inner", value_count_dim(graph, x, end, x->rank));
+  operands_around(call, x, axis, "n");
   call_flops_of(call, 1, x);
   call_touches(call, x);
 }

@@ -4,7 +4,6 @@
 #include "program/build.h"
 
 static void top_k_lower(Program *program, Node *node) {
-  Graph *graph = program->graph;
   const Value *x = node->inputs[0], *values = node->outputs[0];
   int axis = normal_axis(node_int(node, ATTR_axis), x->rank);
   KernelSpec *spec = kernel_spec(program, "top_k");
@@ -14,9 +13,7 @@ static void top_k_lower(Program *program, Node *node) {
   operand_value(call, "x", x, READ);
   operand_value(call, "values", values, WRITE);
   operand_value(call, "positions", node->outputs[1], WRITE);
-  operand_dim(call, "outer", value_count_dim(graph, x, 0, axis));
-  operand_dim(call, "n", x->shape[axis]);
-  operand_dim(call, "inner", value_count_dim(graph, x, axis + 1, x->rank));
+  operands_around(call, x, axis, "n");
   operand_dim(call, "k", values->shape[axis]);
   call_flops_of(call, 1, x);
   call_touches(call, x);
