@@ -9,14 +9,10 @@ import pytest
 
 from support.amount import long_tests
 from support.emitted import TARGETS, assert_same
-from support.model_builder import Model
+from support.model_builder import Model, whole
 from support.module import Module
 
 BOUND = 1e-4  # of Winograd's algorithm: max |error| / max |result|
-
-
-def whole(rng, *shape):
-    return rng.integers(-3, 4, shape).astype(numpy.float32)
 
 
 class Network(Model):

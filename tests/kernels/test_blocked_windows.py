@@ -5,14 +5,10 @@ import numpy
 import pytest
 
 from support.emitted import TARGETS, assert_same, run_module
-from support.model_builder import Model
+from support.model_builder import Model, whole
 
 CHANNELS = 21  # not a multiple of a block
 BLOCKED = "--layout-search=greedy"  # a search would leave such small tensors row-major
-
-
-def whole(rng, *shape):
-    return rng.integers(-3, 4, shape).astype(numpy.float32)
 
 
 def depthwise(model, rng, x, window, bias=True, **attributes):

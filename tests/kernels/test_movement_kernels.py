@@ -11,7 +11,7 @@ from support.amount import half
 from support.emitted import TARGETS, assert_same, run_module
 from support.machine import WIDEST
 from support.merge import merged
-from support.model_builder import Model, random_array
+from support.model_builder import Model, random_array, whole
 from support.module import Module, ModuleError
 
 CASES = OP_CASES | MOVEMENT_CASES
@@ -28,10 +28,6 @@ FAMILIES = {
     "top_k": ["TopK f32", "TopK i32", "TopK i64"],
 }
 CASES_IN_A_MODULE = 24
-
-
-def whole(rng, *shape):
-    return rng.integers(-3, 4, shape).astype(numpy.float32)
 
 
 def many_cases(family):

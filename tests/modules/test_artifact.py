@@ -11,6 +11,7 @@ import pytest
 
 from conftest import ROOT, SHIPPED, sanitized
 from support.emitted import TARGETS
+from support.installed import output
 from support.machine import need_program
 from support.model_builder import Model
 from support.user import User
@@ -21,10 +22,6 @@ MODELS = [path for path in SHIPPED if not sanitized() or path.stem != "hyphenate
 KIB = 1024
 
 by_model = pytest.mark.parametrize("model", MODELS, ids=lambda path: path.stem)
-
-
-def output(*command):
-    return subprocess.run([str(part) for part in command], check=True, capture_output=True, text=True).stdout
 
 
 def dynamic(module):

@@ -10,6 +10,7 @@ import pytest
 from conftest import ROOT
 from support.amount import some
 from support.emitted import run_by
+from support.installed import output
 from support.machine import need_libc, need_program
 from support.targets import FOREIGN
 
@@ -23,10 +24,6 @@ def with_glibc(target):
     if target.startswith("aarch64"):
         return target.replace("-musl", "-gnu")
     return target.removesuffix("-linux-musl").replace("x86_64", "x86-64")
-
-
-def output(*command):
-    return subprocess.run([str(part) for part in command], check=True, capture_output=True, text=True).stdout
 
 
 def probabilities(rnnrun, module, folder):

@@ -7,6 +7,7 @@ import numpy
 import pytest
 from support.amount import long_tests
 from support.emitted import run_by
+from support.hyphenation import as_by_patterns, groups_of, held_out_words, word_inputs
 from support.module import Module
 from support.quantised import quantise, rows
 
@@ -42,29 +43,9 @@ def test_digits_lose_at_most_0_3_points(root, rnncc, compile, tmp_path, name, re
     assert right["int8"] >= right["f32"] - 0.003 * len(images) * len(HALVES) / 2, right
 
 
-SLOTS = 16  # words in one run of hyphenate
-
-
-def word_inputs(group):
-    lengths = numpy.array([len(word) for word, *_ in group], numpy.int32)
-    letters = numpy.zeros((len(group), lengths.max()), numpy.int64)
-    for row, (word, *_) in zip(letters, group, strict=True):
-        row[:len(word)] = [ord(letter) - ord("a") + 1 for letter in word]
-    return {"letters": letters, "lengths": lengths}
-
-
-def hyphenated(word, probabilities):
-    return "".join(letter + "-" * bool(p > 0.5) for letter, p in zip(word, probabilities))
-
-
-def groups_of(words):
-    return [words[start:start + SLOTS] for start in range(0, len(words), SLOTS)]
-
-
 @pytest.mark.optimised  # to run: a thousand words take longer without clang's passes than these take
 def test_hyphenation_loses_at_most_0_2_points(root, rnncc, compile, tmp_path):
-    lines = (root / "models" / "held_out" / "hyphenate.txt").read_text().splitlines()
-    words = [line.split() for line in lines if not line.startswith("#")]
+    words = held_out_words()
     right = {"f32": 0, "int8": 0}
     for half in HALVES:
         for k, group in enumerate(groups_of(words[half::2])[:30]):
@@ -76,8 +57,7 @@ def test_hyphenation_loses_at_most_0_2_points(root, rnncc, compile, tmp_path):
         groups = groups_of(words[1 - half::2])
         for precision, model in (("f32", root / "models" / "hyphenate.json"), ("int8", tmp_path / "q.json")):
             found = outputs(compile(model), [word_inputs(group) for group in groups], "probability")
-            right[precision] += sum(hyphenated(row[0], p) == row[1] for group, probabilities in zip(groups, found, strict=True)
-                                    for row, p in zip(group, probabilities))
+            right[precision] += sum(as_by_patterns(groups, found))
     assert len(words) == 2000 and right["int8"] >= right["f32"] - 0.002 * len(words) * len(HALVES) / 2, right
 
 
@@ -130,13 +110,11 @@ class TestWeightsOf16Bits:
 
     @pytest.mark.optimised
     def test_hyphenation(self, root, compile, precision):
-        lines = (root / "models" / "held_out" / "hyphenate.txt").read_text().splitlines()
-        groups = groups_of([line.split() for line in lines if not line.startswith("#")])[::1 if long_tests() else 4]
+        groups = groups_of(held_out_words())[::1 if long_tests() else 4]
         model, right = root / "models" / "hyphenate.json", []
         for options in ((), (f"--precision={precision}",)):
             found = outputs(compile(model, *options), [word_inputs(group) for group in groups], "probability")
-            right.append(numpy.mean([hyphenated(row[0], p) == row[1] for group, probabilities in zip(groups, found, strict=True)
-                                     for row, p in zip(group, probabilities)]))
+            right.append(numpy.mean(as_by_patterns(groups, found)))
         assert right[1] >= right[0] - 0.001, right
 
     def test_speech(self, compile, precision):
@@ -177,10 +155,8 @@ class TestProductsOfBf16:
 
     @pytest.mark.optimised
     def test_hyphenation(self, root, compile, emulated):
-        lines = (root / "models" / "held_out" / "hyphenate.txt").read_text().splitlines()
-        groups = groups_of([line.split() for line in lines if not line.startswith("#")])[::4 if long_tests() else 32]
+        groups = groups_of(held_out_words())[::4 if long_tests() else 32]
         model, runs = root / "models" / "hyphenate.json", [word_inputs(group) for group in groups]
-        right = [numpy.mean([hyphenated(row[0], p) == row[1] for group, probabilities in zip(groups, found, strict=True)
-                             for row, p in zip(group, probabilities)])
+        right = [numpy.mean(as_by_patterns(groups, found))
                  for found in (outputs(compile(model), runs, "probability"), emulated(model, runs, "probability"))]
         assert right[1] >= right[0] - 0.001, right

@@ -10,10 +10,10 @@ import jsonschema
 import numpy
 import pytest
 from support.amount import long_tests
+from support.hyphenation import groups_of, held_out_words, hyphenated, word_inputs
 
 DIGITS = ("digits_rnn", "digits_cnn")
 MODELS = DIGITS + ("hyphenate",)
-SLOTS = 16  # words in one run of hyphenate
 
 # Probabilities come from logits below 32 in magnitude, sums of at most 224 products in another order than PyTorch's
 # (sqrt(224) * 2^-24 * 32 = 3e-5 if errors add up like a random walk); dp = p (1 - p) dlogit <= dlogit / 4.
@@ -74,48 +74,30 @@ def test_digits_accuracy_is_the_stated_one(name, least, root, digit_probabilitie
     assert right.mean() >= least
 
 
-@pytest.fixture(scope="module")
-def held_out_words(root):
-    """Rows of (word, as the patterns break it, as PyTorch breaks it)."""
-    lines = (root / "models" / "held_out" / "hyphenate.txt").read_text().splitlines()
-    return [line.split() for line in lines if not line.startswith("#")]
-
-
-def hyphenated(word, probabilities):
-    return "".join(letter + "-" * bool(p > 0.5) for letter, p in zip(word, probabilities))
-
-
-def test_words_of_several_lengths_in_one_run_are_hyphenated_as_by_pytorch(
-        root, compile, rnnrun, tmp_path, held_out_words):
+def test_words_of_several_lengths_in_one_run_are_hyphenated_as_by_pytorch(root, compile, rnnrun, tmp_path):
     module = compile(model_file(root, "hyphenate"))
-    starts = range(0, len(held_out_words), SLOTS)
-    for start in starts if long_tests() else starts[::5]:
-        group = held_out_words[start : start + SLOTS]
-        lengths = numpy.array([len(word) for word, *_ in group], numpy.int32)
-        letters = numpy.zeros((len(group), lengths.max()), numpy.int64)
-        for row, (word, *_) in zip(letters, group):
-            row[: len(word)] = [ord(letter) - ord("a") + 1 for letter in word]
-        got = run(rnnrun, module, tmp_path, {"letters": letters, "lengths": lengths}, "probability")
+    for group in groups_of(held_out_words())[::1 if long_tests() else 5]:
+        got = run(rnnrun, module, tmp_path, word_inputs(group), "probability")
         assert [hyphenated(word, row) for (word, *_), row in zip(group, got, strict=True)] == [row[2] for row in group]
 
 
 @pytest.fixture(scope="module")
-def words_one_by_one(root, rnnrun, compile, held_out_words):
+def words_one_by_one(root, rnnrun, compile):
     """The output of tools/hyphenate for each held-out word."""
     program = rnnrun.path.parent / "hyphenate"
-    text = "".join(f"{word}\n" for word, *_ in held_out_words)
+    text = "".join(f"{word}\n" for word, *_ in held_out_words())
     done = subprocess.run([program, compile(model_file(root, "hyphenate"))], input=text, capture_output=True, text=True,
                           timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
 
-def test_words_one_by_one_are_hyphenated_as_by_pytorch(words_one_by_one, held_out_words):
-    assert words_one_by_one == [row[2] for row in held_out_words]
+def test_words_one_by_one_are_hyphenated_as_by_pytorch(words_one_by_one):
+    assert words_one_by_one == [row[2] for row in held_out_words()]
 
 
-def test_hyphenation_accuracy_is_the_stated_one(root, words_one_by_one, held_out_words):
-    right = numpy.mean([got == row[1] for got, row in zip(words_one_by_one, held_out_words, strict=True)])
+def test_hyphenation_accuracy_is_the_stated_one(root, words_one_by_one):
+    right = numpy.mean([got == row[1] for got, row in zip(words_one_by_one, held_out_words(), strict=True)])
     assert right == pytest.approx(provenance(root, "hyphenate")["accuracy"], abs=1e-9)
     assert right >= 0.91
 

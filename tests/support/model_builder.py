@@ -155,6 +155,11 @@ def onnx_attributes(node):
     return attributes
 
 
+def whole(rng, *shape):
+    """f32 whose sums of products are exact in any order."""
+    return rng.integers(-3, 4, shape).astype(numpy.float32)
+
+
 def random_array(rng, dtype, shape, low=-8, high=8):
     """Small values: integers of every type, and floats with a fraction."""
     if dtype == "bool":
