@@ -37,8 +37,8 @@ enum { DEPTH_BLOCK = 0 };
  * where no later step would use a weight again, this reads all weights in one sweep.
  * legal: 0 1 */
 enum { INPUT = 0 };
-/* 1: LSTM: of a block's samples all cells get their state before the first gets its hidden state: while one waits for
- * its cell's activation, the CPU has the next ones at hand.
+/* 1: LSTM, GRU_AFTER: a block's samples all come to their last activation before the first gets its hidden state: while
+ * one waits for it, the CPU has the next ones at hand.
  * legal: 0 1 */
 enum { CELLS_FIRST = 0 };
 /* How the weights are stored: f32, or one of panel_narrow.h.
@@ -120,16 +120,18 @@ SIMD_FUNCTION void gather_sums(const Layer *l, vec *sums, int64_t panel, int64_t
   }
 }
 
-static void advance_rows(const Layer *l, int64_t step, int64_t panel, int64_t first, int rows, const float *tile) {
+/* The tile keeps what GRU_AFTER, whose panels have one part, makes of its sums. */
+static void advance_rows(const Layer *l, int64_t step, int64_t panel, int64_t first, int rows, float *tile) {
   for (int m = 0; m < rows; m++) {
     PanelRow sums;
     gather_sums(l, sums, panel, first, m, tile, PART_VECTORS, PRODUCT_VECTORS - PART_VECTORS);
-    advance_cells(l, step, panel, first + m, sums);
+    advance_sample(l, step, panel, first + m, sums);
+    if (CELL == CELL_GRU_AFTER) panel_store_sums(tile + m * PRODUCT_VECTORS * LANES, &sums, 1, PRODUCT_VECTORS);
   }
 }
 
 /* A block's cells, one sample after the other, for all heights of blocks. */
-static void finish_rows(const Layer *l, int64_t step, int64_t panel, int64_t first, int rows, const float *tile,
+static void finish_rows(const Layer *l, int64_t step, int64_t panel, int64_t first, int rows, float *tile,
                         bool candidate) {
   int vectors = candidate ? UNIT_VECTORS : PART_VECTORS, waiting = candidate ? 0 : PRODUCT_VECTORS - PART_VECTORS;
   if (CELLS_FIRST) advance_rows(l, step, panel, first, rows, tile);

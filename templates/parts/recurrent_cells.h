@@ -154,31 +154,46 @@ SIMD_FUNCTION vec gru_mix(vec update, vec candidate, vec h) {
   return vfma(vmul(update, h), vsub(vset(1), update), candidate);
 }
 
-SIMD_FUNCTION vec gru_after_cell(const Layer *l, const vec *sums, const float *gates, int u, vec h) {
-  vec update = activation_f(clipped(l, gate_sum(sums, 0, u)));
+/* GRU_AFTER: what the candidate's activation takes. */
+SIMD_FUNCTION vec gru_after_candidate(const Layer *l, const vec *sums, const float *gates, int u) {
   vec reset = activation_f(clipped(l, gate_sum(sums, 1, u)));
   vec input = vload(gates + (2 * UNIT_VECTORS + u) * LANES);
-  return gru_mix(update, activation_g(clipped(l, vfma(input, reset, gate_sum(sums, 2, u)))), h);
+  return clipped(l, vfma(input, reset, gate_sum(sums, 2, u)));
 }
 
-/* The new hidden state of one vector of units. advanced: an LSTM's cells have their new state. */
+SIMD_FUNCTION vec gru_after_cell(const Layer *l, const vec *sums, const float *gates, int u, vec h) {
+  vec update = activation_f(clipped(l, gate_sum(sums, 0, u)));
+  return gru_mix(update, activation_g(gru_after_candidate(l, sums, gates, u)), h);
+}
+
+/* The new hidden state of one vector of units. advanced: after advance_sample(). */
 SIMD_FUNCTION vec next_state(const Layer *l, const vec *sums, const float *gates, int64_t panel, int u, int64_t at,
                              vec h, bool advanced) {
   if (CELL == CELL_LSTM) {
     vec c = advanced ? vload(l->cell + at) : lstm_cell(l, sums, panel, u, l->cell + at);
     return lstm_state(l, sums, panel, u, c);
   }
+  if (CELL == CELL_GRU_AFTER && advanced) return gru_mix(sums[u], activation_g(gate_sum(sums, 2, u)), h);
   if (CELL == CELL_GRU_AFTER) return gru_after_cell(l, sums, gates, u, h);
   if (CELL == CELL_GRU_BEFORE) return gru_mix(vload(l->update + at), activation_g(clipped(l, sums[u])), h);
   return activation_f(clipped(l, sums[u]));
 }
 
-/* An LSTM's cells of one sample and panel get their new state. */
-SIMD_FUNCTION void advance_cells(const Layer *l, int64_t step, int64_t panel, int64_t sample, const vec *sums) {
+/* One sample and panel before its last activation: an LSTM's cells get their new state; the sums of GRU_AFTER become
+ * its update gate and, in the last one's place, what the candidate's activation takes. */
+SIMD_FUNCTION void advance_sample(const Layer *l, int64_t step, int64_t panel, int64_t sample, vec *sums) {
   if (step >= length_of(l, sample)) return;
+  const float *gates = gates_of(l, step, sample) + panel * GATE_VECTORS * LANES;
 #pragma clang loop unroll(full)
-  for (int u = 0; u < UNIT_VECTORS; u++)
-    lstm_cell(l, sums, panel, u, l->cell + sample * l->state_row + panel * PANEL_UNITS + u * LANES);
+  for (int u = 0; u < UNIT_VECTORS; u++) {
+    if (CELL == CELL_LSTM)
+      lstm_cell(l, sums, panel, u, l->cell + sample * l->state_row + panel * PANEL_UNITS + u * LANES);
+    if (CELL == CELL_GRU_AFTER) {
+      vec candidate = gru_after_candidate(l, sums, gates, u);
+      sums[u] = activation_f(clipped(l, gate_sum(sums, 0, u)));
+      sums[2 * UNIT_VECTORS + u] = candidate;
+    }
+  }
 }
 
 /* Ends a step of one sample and panel: its state, and its piece of Y. */

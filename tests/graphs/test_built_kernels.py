@@ -56,11 +56,13 @@ def test_both_directions_of_an_int8_layer_run_side_by_side(rnncc, tmp_path):
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_cells_of_a_batch_advance_first_where_registers_are_few(rnncc, tmp_path, target):
-    """Of an LSTM: other layers have none, and one sample has no next one to compute meanwhile."""
+    """Of an LSTM, and the gates of a GRU whose reset comes after the product: others have one activation after it, and one
+    sample has no next one to compute meanwhile."""
     few = str(int(target != "x86-64-v4"))
-    for op, batch, due in (("LSTM", 6, few), ("LSTM", 1, "0"), ("GRU", 6, "0")):
-        (steps, *others) = knobs_of(emitted(rnncc, tmp_path, both_ways(op, 5, batch, 20, 48), f"--target={target}"), "recurrent_steps")
-        assert {knobs["CELLS_FIRST"] for knobs in (steps, *others)} == {due}, (op, batch)
+    after = {"linear_before_reset": 1}
+    for op, batch, more, due in (("LSTM", 6, {}, few), ("LSTM", 1, {}, "0"), ("GRU", 6, after, few), ("GRU", 6, {}, "0")):
+        text = emitted(rnncc, tmp_path, both_ways(op, 5, batch, 20, 48, **more), f"--target={target}")
+        assert {knobs["CELLS_FIRST"] for knobs in knobs_of(text, "recurrent_steps")} == {due}, (op, batch, more)
 
 
 def heads_side_by_side(tokens, heads, depth):

@@ -14,6 +14,7 @@ VARIANTS = {
     "rnn_wide": dict(CELL=RNN, UNIT_VECTORS=4, PARTS=2, ROWS=4),
     "rnn_clip": dict(CELL=RNN, UNIT_VECTORS=2, PARTS=8, CLIP=1),
     "gru_after": dict(CELL=GRU_AFTER, ROWS=8),
+    "gru_after_gates_first": dict(CELL=GRU_AFTER, ROWS=4, UNIT_VECTORS=2, CELLS_FIRST=1, CLIP=1),
     "gru_after_alone": dict(CELL=GRU_AFTER, ROWS=4, WORKERS=1, CLIP=1, PARTS=1),
     "gru_before": dict(CELL=GRU_BEFORE),
     "gru_before_wide": dict(CELL=GRU_BEFORE, UNIT_VECTORS=2, CLIP=1, ROWS=3, Length="int64_t"),

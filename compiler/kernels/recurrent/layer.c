@@ -150,7 +150,8 @@ static void choose_knobs(Graph *graph, const Node *node, Layer *l) {
     l->rows = block_rows_in_tiles(graph, register_rows_in_tiles(target, block_vectors), l->batch, ways);
   else
     l->rows = block_rows(register_rows(target, block_vectors), l->batch, ways);
-  l->cells_first = l->cell == CELL_LSTM && l->rows.most > 1 && target_has_few_registers(target);
+  bool waits = l->cell == CELL_LSTM || l->cell == CELL_GRU_AFTER; /* for an activation of an activation */
+  l->cells_first = waits && l->rows.most > 1 && target_has_few_registers(target);
   l->parts = cell_partial_sums(target, product_vectors);
   l->halves = !l->int8 && l->panels % 2 && l->panels >= 3 && l->variant.workers > 1 && !l->variant.hide;
   choose_products(graph, l->int8 ? NULL : narrow_input(node, INPUT_W), l);
