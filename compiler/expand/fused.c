@@ -171,6 +171,14 @@ void expand_simplified_norm(const Formula *f, const Node *node, Value **results)
   results[1] = apply(f, OP_Reciprocal, apply(f, OP_Sqrt, plus(f, mean, epsilon)));
 }
 
+/* Sums of squared differences: no product of matrices, of which near rows would be left with its rounding errors. */
+void expand_distances(const Formula *f, const Node *node, Value **results) {
+  static const int64_t along = 2;
+  Value *difference = minus(f, with_axis(f, node->inputs[0], 1), with_axis(f, node->inputs[1], 0));
+  Value *squared = summed_away(f, times(f, difference, difference), 1, &along);
+  results[0] = node_word(node, ATTR_metric) == METRIC_euclidean ? apply(f, OP_Sqrt, squared) : squared;
+}
+
 /* The rows of the positions: given ones, or the first. */
 static Value *positions(const Formula *f, const Node *node) {
   Value *ids = node->inputs[0], *table = node->inputs[3];

@@ -73,8 +73,8 @@ const DimSymbol *dim_symbol_own(DimTable *table, DimKind kind, int64_t min, int6
   return add_own(table, kind, min, max, NULL);
 }
 
-const DimSymbol *dim_symbol_counter(DimTable *table, int64_t max, const Dim *most) {
-  return add_own(table, DIM_DATA_DEPENDENT, 0, max, most);
+const DimSymbol *dim_symbol_within(DimTable *table, int64_t min, int64_t max, const Dim *most) {
+  return add_own(table, DIM_DATA_DEPENDENT, min, max, most);
 }
 
 int dim_given_count(const DimTable *table) {

@@ -33,7 +33,8 @@ typedef struct DimSymbol {
   int index; /* position in the model's list; d<index> in emitted C */
   int64_t min, opt, max, multiple;
   DimKind kind;
-  const Dim *most; /* never more than this, either, where it has a value; or NULL */
+  const Dim
+      *most; /* never more than this, either, where it has a value: a loop's counter, what a branch sets; or NULL */
 } DimSymbol;
 
 typedef struct DimTable DimTable;
@@ -48,8 +49,8 @@ const DimSymbol *dim_symbol_find(const DimTable *table, const char *name);
 const DimSymbol *dim_symbol_add(DimTable *table, const char *name, DimBounds bounds);
 /* A symbol of the compiler, from min to max. */
 const DimSymbol *dim_symbol_own(DimTable *table, DimKind kind, int64_t min, int64_t max);
-/* A loop's counter: from 0 to max, and never more than `most`, unless that is NULL. */
-const DimSymbol *dim_symbol_counter(DimTable *table, int64_t max, const Dim *most);
+/* One that depends on data, and is never more than `most`, either; NULL: nothing is known of that. */
+const DimSymbol *dim_symbol_within(DimTable *table, int64_t min, int64_t max, const Dim *most);
 int dim_given_count(const DimTable *table);
 int dim_known_count(const DimTable *table); /* all but local ones: they have a value at the end of the run */
 

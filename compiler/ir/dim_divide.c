@@ -179,8 +179,8 @@ static bool is_none_positive(DimTable *table, const Dim *a) {
   return false;
 }
 
-/* The same or more: with what a counter is never more than instead of the counter; or NULL. */
-static const Dim *without_counter(DimTable *table, const Dim *a) {
+/* The same or more: with what a symbol is never more than in its place; or NULL. */
+static const Dim *without_bounded(DimTable *table, const Dim *a) {
   for (int t = 0; t < a->n_terms; t++) {
     const Term *term = &a->terms[t];
     const DimSymbol *symbol = term->n_factors == 1 ? term->factors[0]->symbol : NULL;
@@ -194,10 +194,10 @@ static const Dim *without_counter(DimTable *table, const Dim *a) {
 
 /* Can a <= 0, or a >= 0, be proved? */
 static bool never_positive(DimTable *table, const Dim *a) {
-  enum { MAX_COUNTERS = 4 };
-  for (int i = 0; a && i <= MAX_COUNTERS; i++) {
+  enum { MAX_BOUNDED = 4 };
+  for (int i = 0; a && i <= MAX_BOUNDED; i++) {
     if (is_none_positive(table, a)) return true;
-    a = without_counter(table, a);
+    a = without_bounded(table, a);
   }
   return false;
 }

@@ -10,15 +10,17 @@
 #include "ir/tensor.h"
 #include "shapes/build.h"
 #include "shapes/control.h"
+#include "shapes/intervals.h"
 #include "shapes/loop_bound.h"
 #include "shapes/shape.h"
+#include "support/list.h"
 
-enum { N_LEADING = 2, MOST_FIRST = 1 << 28 }; /* the number of the iteration, and whether to go on */
+enum { N_LEADING = 2 }; /* the number of the iteration, and whether to go on */
 
 typedef struct Count {
-  int input;     /* i, of the node's inputs and the body's */
-  int64_t first; /* its value before the loop */
-  Value *limit;  /* outside the body */
+  int input;    /* i, of the node's inputs and the body's */
+  Value *first; /* its value before the loop */
+  Value *limit; /* outside the body */
   bool at_least_once;
 } Count;
 
@@ -49,13 +51,18 @@ static bool is_one_integer(const Value *value) {
   return value->dtype == RNNCC_I64 && value->rank >= 0 && value_static(value) && value_count(value) == 1;
 }
 
-/* What the body reads as `inside`, and no iteration changes; NULL: it is none. */
-static Value *from_outside(Graph *graph, const Node *node, const Graph *body, const Value *inside) {
-  if (inside->data && is_one_integer(inside))
-    return graph_constant(graph, node->name, RNNCC_I64, 0, NULL, inside->data);
+/* What the body reads as `value`, if it is a capture; else NULL. */
+static Value *from_outside(const Node *node, const Graph *body, const Value *value) {
   for (int i = body->n_inputs - node->n_captures; i < body->n_inputs; i++)
-    if (body->inputs[i] == inside) return is_one_integer(node->inputs[i]) ? node->inputs[i] : NULL;
+    if (body->inputs[i] == value) return node->inputs[i];
   return NULL;
+}
+
+/* The integer that no iteration changes; NULL: it is none. */
+static Value *fixed_integer(Graph *graph, const Node *node, const Graph *body, const Value *value) {
+  if (value->data && is_one_integer(value)) return graph_constant(graph, node->name, RNNCC_I64, 0, NULL, value->data);
+  Value *outer = from_outside(node, body, value);
+  return outer && is_one_integer(outer) ? outer : NULL;
 }
 
 /* Does the loop begin whatever the limit is, or if i is below it? */
@@ -67,14 +74,11 @@ static bool reads_begin(const Node *node, Count *count) {
 }
 
 static bool is_counter(const Node *node, const Graph *body, int input, Count *count) {
-  const Value *first = node->inputs[input];
-  double number;
+  Value *first = node->inputs[input];
   if (!is_raised(body->outputs[input - 1], body->inputs[input])) return false;
-  if (!is_one_integer(first) || first->rank != 0 || !value_number(first, &number)) return false;
-  if (number <= -MOST_FIRST || number >= MOST_FIRST) return false;
   count->input = input;
-  count->first = (int64_t)number;
-  return true;
+  count->first = first;
+  return first && is_one_integer(first) && first->rank == 0;
 }
 
 static bool find_count(Graph *graph, const Node *node, const Graph *body, Count *count) {
@@ -84,7 +88,7 @@ static bool find_count(Graph *graph, const Node *node, const Graph *body, Count 
   if (!fits || !is_less(body->outputs[0], &next, &limit)) return false;
   for (int input = N_LEADING; input < N_LEADING + n_carried; input++) {
     if (!is_raised(next, body->inputs[input]) || !is_counter(node, body, input, count)) continue;
-    count->limit = from_outside(graph, node, body, limit);
+    count->limit = fixed_integer(graph, node, body, limit);
     return count->limit && reads_begin(node, count);
   }
   return false;
@@ -101,28 +105,69 @@ static Value *built(const Builder *builder, OpKind op, Value *a, Value *b) {
   return build_op(builder, op, 2, (Value *const[]){a, b}, 1, 0, NULL)->outputs[0];
 }
 
+/* What each iteration reads at place i of an axis; NULL: nothing. */
+static const Node *indexed(const Graph *body, const Count *count) {
+  for (int n = 0; n < body->n_nodes; n++) {
+    const Node *node = body->nodes[n];
+    if (is_op(node, OP_Gather) && skip_copies(node->inputs[1]) == body->inputs[count->input]) return node;
+  }
+  return NULL;
+}
+
+/* Of n elements, places from -n on, the iteration after 2n of them fails the run, if none does before. NULL: nothing is
+ * known of that. */
+static Value *build_most(const Builder *builder, const Node *node, const Graph *body, const Count *count) {
+  const Node *gather = indexed(body, count);
+  Value *of = gather ? from_outside(node, body, skip_copies(gather->inputs[0])) : NULL;
+  int axis = of && of->rank > 0 ? normal_axis(node_int(gather, ATTR_axis), of->rank) : -1;
+  if (axis < 0) return NULL;
+  Value *extent = build_reshape(builder, build_extent(builder, of, axis), 0, NULL);
+  return built(builder, OP_Add, built(builder, OP_Add, extent, extent), integer(builder, 1));
+}
+
 /* How often the body runs. */
-static Value *build_trip(const Builder *builder, const Node *node, const Count *count) {
-  Value *distance = built(builder, OP_Sub, count->limit, integer(builder, count->first));
+static Value *build_trip(const Builder *builder, const Node *node, const Graph *body, const Count *count) {
+  Value *distance = built(builder, OP_Sub, count->limit, count->first);
   Value *trip = built(builder, OP_Max, distance, integer(builder, count->at_least_once));
+  Value *most = value_interval(builder->graph, trip).most > INT32_MAX ? build_most(builder, node, body, count) : NULL;
+  if (most) trip = built(builder, OP_Min, trip, most);
   return node->inputs[0] ? built(builder, OP_Min, trip, node->inputs[0]) : trip;
 }
 
+/* What stands for the outer value in the body: a constant, or a capture. */
+static Value *inside(Graph *graph, Node *node, Graph *body, Value *outer) {
+  for (int i = body->n_inputs - node->n_captures; i < body->n_inputs; i++)
+    if (node->inputs[i] == outer) return body->inputs[i];
+  if (outer->data) return graph_constant(body, node->name, RNNCC_I64, 0, NULL, outer->data);
+  Value *capture = graph_value(body, outer->name, outer->where);
+  capture->is_input = true;
+  *LIST_APPEND(graph->arena, node->inputs, node->n_inputs) = outer;
+  *LIST_APPEND(graph->arena, body->inputs, body->n_inputs) = capture;
+  node->n_captures++;
+  return capture;
+}
+
+static bool is_zero(const Value *value) {
+  double number;
+  return value_number(value, &number) && number == 0;
+}
+
 /* i is first + the number of the iteration. */
-static void replace_inside(Graph *body, const Node *node, const Count *count) {
+static void replace_inside(Graph *graph, Node *node, Graph *body, const Count *count) {
   Value *i = body->inputs[count->input], *number = body->inputs[0];
+  bool from_zero = is_zero(count->first);
   for (int n = 0; n < body->n_nodes; n++)
     for (int k = 0; k < body->nodes[n]->n_inputs; k++)
-      if (body->nodes[n]->inputs[k] == i) body->nodes[n]->inputs[k] = count->first ? i : number;
+      if (body->nodes[n]->inputs[k] == i) body->nodes[n]->inputs[k] = from_zero ? number : i;
   for (int k = 0; k < body->n_outputs; k++)
-    if (body->outputs[k] == i) body->outputs[k] = count->first ? i : number;
-  if (!count->first) return;
+    if (body->outputs[k] == i) body->outputs[k] = from_zero ? number : i;
+  if (from_zero) return;
   Node **nodes;
   int n_nodes = graph_take_nodes(body, &nodes);
   Node *sum = graph_node(body, op_info(OP_Add), node->name, 2, 1);
   sum->where = node->where;
   sum->inputs[0] = number;
-  sum->inputs[1] = integer(&(Builder){body, node->name, node->where}, count->first);
+  sum->inputs[1] = inside(graph, node, body, count->first);
   graph_set_output(sum, 0, i);
   i->is_input = false;
   for (int n = 0; n < n_nodes; n++) graph_append(body, nodes[n]);
@@ -133,7 +178,7 @@ static void give_last(const Builder *builder, Node *node, const Count *count, Va
   int output = count->input - N_LEADING;
   Value *last = output < node->n_outputs ? node->outputs[output] : NULL;
   if (!last) return;
-  Node *sum = built(builder, OP_Add, trip, integer(builder, count->first))->producer;
+  Node *sum = built(builder, OP_Add, trip, count->first)->producer;
   graph_set_output(sum, 0, last);
   infer_node(builder->graph, sum);
 }
@@ -152,9 +197,9 @@ void count_iterations(Graph *graph, Node *node) {
   const Builder builder = {graph, node->name, node->where};
   Count count;
   if (!find_count(graph, node, body, &count)) return;
-  Value *trip = build_trip(&builder, node, &count);
+  Value *trip = build_trip(&builder, node, body, &count);
   give_last(&builder, node, &count, trip);
-  replace_inside(body, node, &count);
+  replace_inside(graph, node, body, &count);
   node->inputs[0] = trip;
   node->inputs[1] = NULL;
   body->outputs[0] = body->inputs[1];

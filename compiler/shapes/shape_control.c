@@ -82,9 +82,10 @@ bool is_inner(const Graph *graph, const Dim *extent, int first) {
   return false;
 }
 
-static const DimSymbol *add_growth(Graph *graph, Control *control, int64_t min, int64_t max, const Dim *a,
-                                   const Dim *b) {
-  const DimSymbol *symbol = dim_symbol_own(graph->dims, DIM_DATA_DEPENDENT, min, max);
+/* `most`: another bound, or NULL. */
+static const DimSymbol *add_growth(Graph *graph, Control *control, int64_t min, int64_t max, const Dim *most,
+                                   const Dim *a, const Dim *b) {
+  const DimSymbol *symbol = dim_symbol_within(graph->dims, min, max, most);
   *LIST_ADD(graph->arena, control->growths, control->n_growths, control->growth_capacity) = (Growth){symbol, {a, b}};
   return symbol;
 }
@@ -96,7 +97,9 @@ static const Dim *either(Graph *graph, Control *control, const Dim *a, const Dim
   if (same_dim(a, b) && !is_inner(graph, a, first)) return a;
   int64_t min = min_int(dim_lower(a), dim_lower(b)), max = max_int(dim_upper(a), dim_upper(b));
   if (min == max) return dim_const(graph->dims, min);
-  return dim_symbol(graph->dims, add_growth(graph, control, min, max, a, b));
+  const Dim *most = dim_max(graph->dims, a, b);
+  if (is_inner(graph, most, first)) most = NULL;
+  return dim_symbol(graph->dims, add_growth(graph, control, min, max, most, a, b));
 }
 
 static bool join_outputs(Graph *graph, Node *node, int output, const Value *a, const Value *b, int first) {
@@ -166,16 +169,25 @@ static void start_carried(LoopShapes *loop) {
       loop->carried[k].shape[axis] = initial(loop, k)->shape[axis];
 }
 
-/* An extent that grows by a constant in each iteration, from `before`. NULL if it is not bounded. */
+/* What an iteration adds to the extent, or adds at most where only its data tell. */
+static const Dim *added(DimTable *dims, const Dim *before, const Dim *after) {
+  const DimSymbol *symbol = dim_as_symbol(after);
+  return dim_sub(dims, symbol && symbol->most ? symbol->most : after, before);
+}
+
+/* An extent that grows by a constant in each iteration, or by as much at most, from `before`. NULL if it is not
+ * bounded. */
 static const Growth *grow(LoopShapes *loop, const Dim *before, const Dim *after) {
   DimTable *dims = loop->graph->dims;
-  const Dim *more = dim_sub(dims, after, before);
-  int64_t most, added;
+  const Dim *more = added(dims, before, after);
+  bool always = same_dim(more, dim_sub(dims, after, before));
+  int64_t most, all;
   if (!dim_is_const(more) || dim_value(more) < 0 || loop->control->most == MAX_ITERATIONS) return NULL;
-  if (__builtin_mul_overflow(dim_value(more), loop->control->most, &added) ||
-      __builtin_add_overflow(added, dim_upper(before), &most) || most > INT32_MAX)
+  if (__builtin_mul_overflow(dim_value(more), loop->control->most, &all) ||
+      __builtin_add_overflow(all, dim_upper(before), &most) || most > INT32_MAX)
     return NULL;
-  const DimSymbol *symbol = add_growth(loop->graph, loop->control, dim_lower(before), most, before, NULL);
+  const DimSymbol *symbol =
+      add_growth(loop->graph, loop->control, always ? dim_lower(before) : 0, most, NULL, before, NULL);
   Growth *growth = &loop->control->growths[loop->control->n_growths - 1];
   growth->value[1] = dim_add(dims, dim_symbol(dims, symbol), more);
   return arena_copy(loop->graph->arena, growth, sizeof *growth);
@@ -192,15 +204,26 @@ static const char *unbounded_text(const LoopShapes *loop) {
                       trip->name, freeze_hint(loop->graph, trip), interval_hint);
 }
 
+/* Where an iteration's data tell how much is added, the extent behind it is a dim of this copy of the body. */
+static bool settle_found(LoopShapes *loop, const Growth *growth, const Dim *after) {
+  DimTable *dims = loop->graph->dims;
+  const Dim *symbol = dim_symbol(dims, growth->symbol);
+  if (!dim_as_symbol(after) || added(dims, symbol, after) != dim_sub(dims, growth->value[1], symbol)) return false;
+  for (int g = 0; g < loop->control->n_growths; g++)
+    if (loop->control->growths[g].symbol == growth->symbol) loop->control->growths[g].value[1] = after;
+  return true;
+}
+
 static bool settle_axis(LoopShapes *loop, int k, int axis, const Value *out) {
   Carried *carried = &loop->carried[k];
   const Dim *wanted = carried->growth[axis] ? carried->growth[axis]->value[1] : carried->shape[axis];
   if (same_dim(out->shape[axis], wanted)) return true;
+  if (carried->growth[axis] && settle_found(loop, carried->growth[axis], out->shape[axis])) return true;
   const Growth *growth = carried->growth[axis] ? NULL : grow(loop, carried->shape[axis], out->shape[axis]);
   if (!growth)
     return shape_unsupported(loop->node,
-                             "what is carried goes in as %s and comes out as %s; its shape must stay, or grow by a "
-                             "constant in a bounded number of iterations%s",
+                             "what is carried goes in as %s and comes out as %s; its shape must stay, or grow by at "
+                             "most a constant in a bounded number of iterations%s",
                              shape_text(loop->graph, initial(loop, k)), shape_text(loop->graph, out),
                              loop->control->most == MAX_ITERATIONS ? unbounded_text(loop) : "");
   carried->growth[axis] = growth;
@@ -273,7 +296,7 @@ static Control *new_loop(Graph *graph, Node *node, const Dim *trip, int64_t most
   control->trip = trip;
   control->most = most;
   const Dim *last = trip ? dim_sub(graph->dims, trip, dim_const(graph->dims, 1)) : NULL;
-  control->counter = dim_symbol_counter(graph->dims, max_int(0, most - 1), last);
+  control->counter = dim_symbol_within(graph->dims, 0, max_int(0, most - 1), last);
   control->count = dim_symbol_own(graph->dims, DIM_DATA_DEPENDENT, 0, most);
   return control;
 }

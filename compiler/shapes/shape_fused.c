@@ -89,6 +89,16 @@ bool shape_bias_split_gelu(Graph *graph, Node *node) {
   return set_shape(graph, node, 0, x->rank, shape);
 }
 
+/* Of each row of [M, K] to each of [N, K]. */
+bool shape_distances(Graph *graph, Node *node) {
+  const Value *a = node->inputs[0], *b = node->inputs[1];
+  if (!check_rank(graph, node, 0, 2, 2) || !check_rank(graph, node, 1, 2, 2)) return false;
+  if (!same_dim(a->shape[1], b->shape[1]))
+    return shape_error(node, "rows of %s and %s differ in length", shape_text(graph, a), shape_text(graph, b));
+  const Dim *shape[] = {a->shape[0], b->shape[0]};
+  return set_shape(graph, node, 0, 2, shape);
+}
+
 /* `is_inner_broadcast` repeats what the bias's shape says. */
 bool shape_bias_softmax(Graph *graph, Node *node) {
   const Value *x = node->inputs[0], *y = node->outputs[0];

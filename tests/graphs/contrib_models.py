@@ -72,6 +72,10 @@ add("FusedMatMul, rows before batches", "FusedMatMul",
 add("FusedMatMul, columns before batches", "FusedMatMul",
     lambda rng: [uniform(rng, 7, 2, 3, 4), uniform(rng, 5, 2, 3, 7)], transBatchA=1, transA=1, transBatchB=1, transB=1)
 
+add("CDist", "CDist", lambda rng: [uniform(rng, 7, 19), uniform(rng, 5, 19)], metric="euclidean")
+add("CDist, squared, of doubles", "CDist",
+    lambda rng: [uniform(rng, 3, 4).astype(numpy.float64), uniform(rng, 1, 4).astype(numpy.float64)], metric="sqeuclidean")
+
 # Activations
 
 add("Gelu", "Gelu", lambda rng: [uniform(rng, 3, 17)])

@@ -123,6 +123,7 @@ BAD = {
         2, "input 3 must be what is added", "FusedConv", [of((1, 2, 5, 5)), of((3, 2, 3, 3)), None, of((1, 3, 5, 5))], {}),
     "a convolution without weights": (2, "FusedConv has 2 to 4 inputs, found 1", "FusedConv", [of((1, 2, 5, 5))], {}),
     "an absent image": (2, "input 0 of FusedConv is absent", "FusedConv", [None, of((3, 2, 3, 3))], {}),
+    "distances of longer rows": (2, "differ in length", "CDist", [of((2, 4)), of((3, 5))], {"metric": "euclidean"}),
     "a vector that is turned": (2, "input 0 must have at least rank 2", "FusedMatMul", [of(4), of((4, 3))], {"transA": 1}),
     "products that do not fit": (2, "inner extents", "FusedMatMul", [of((2, 4)), of((4, 3))], {"transA": 1}),
     "a bias of another length": (2, "input 1 must be the bias", "BiasGelu", [of((2, 4)), of(3)], {}),

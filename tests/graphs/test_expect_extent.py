@@ -150,3 +150,15 @@ def test_an_own_dim_that_is_checked_is_told(rnncc, tmp_path):
 def test_extents_that_are_never_equal_are_refused(case, options, told, rnncc, tmp_path):
     done = rnncc(model_of(case, tmp_path / "m.onnx"), "-o", tmp_path / "m.so", *options)
     assert done.returncode == 2 and told in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("options, bounds", [((), (2, 7, 16)), (("--dim=P + S=2..3..20",), (2, 3, 20))])
+def test_a_dim_named_as_a_sum_has_the_bounds_of_the_sum(compile, tmp_path, options, bounds):
+    """Also before its parts are read; an option says otherwise."""
+    nodes, inputs, *others = of_all_and_own(node("Add", "all own", "y"), [2, "P + S"], [], [])
+    model_of((nodes, {"own": inputs.pop("own"), **inputs}, *others), tmp_path / "m.onnx")
+    with Module(compile(tmp_path / "m.onnx", "--dim=P=1..4..9", "--dim=S=1..3..7", *options)) as module:
+        assert module.dims == {"P": (1, 4, 9), "S": (1, 3, 7), "P + S": bounds}
+        with module.context() as context:
+            feeds = {"own": weights(2, 5), "past": weights(2, 2), "new": weights(2, 3)}
+            np.testing.assert_array_equal(context.run(feeds)["y"], np.concatenate([feeds["past"], feeds["new"]], 1) + feeds["own"])

@@ -17,6 +17,7 @@ FLAT, FULL = ({0: "N"}, {0: "B"}, {0: "N"}), ({0: "B", 1: "L"}, {}, {0: "B", 1: 
 # name: (arguments of the layer, axes of ids, offsets and weights)
 CASES = {"sum": ({"mode": "sum"}, FLAT[:2]), "mean": ({"mode": "mean"}, FLAT[:2]), "max": ({"mode": "max"}, FLAT[:2]),
          "weighted": ({"mode": "sum"}, FLAT), "to the last offset": ({"mode": "mean", "include_last_offset": True}, FLAT[:2]),
+         "padded": ({"mode": "sum", "padding_idx": 3}, FLAT[:2]), "as long, padded": ({"mode": "mean", "padding_idx": 3}, FULL[:1]),
          "as long as each other": ({"mode": "mean"}, FULL[:1]), "as long, weighted": ({"mode": "sum"}, FULL)}
 
 
@@ -46,7 +47,7 @@ def feeds_of(rng, axes, last, full, **extents):
     def shape(of_input):
         return [extents[of_input[axis]] for axis in sorted(of_input)]
 
-    feeds = [rng.standard_normal((extents["B"], 2)).astype("f"), rng.integers(0, ROWS, shape(axes[0]))]
+    feeds = [rng.standard_normal((extents["B"], 2)).astype("f"), rng.integers(0, ROWS // 3, shape(axes[0]))]
     if len(axes) > 1 and axes[1]:
         offsets = numpy.sort(rng.choice(numpy.arange(1, extents["N"] + last), extents["B"] - 1, replace=not full))
         feeds.append(numpy.array([0, *offsets, *[extents["N"]] * last]))
@@ -55,8 +56,8 @@ def feeds_of(rng, axes, last, full, **extents):
     return feeds
 
 
-@pytest.mark.parametrize("exporter", ["dynamo", "script"])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name, exporter", [(name, exporter) for name in CASES for exporter in ("dynamo", "script")
+                                            if exporter == "dynamo" or "padded" not in name])  # which it cannot write
 def test_bags_are_what_pytorch_makes_of_them(from_torch, compile, tmp_path, name, exporter):
     settings, axes = CASES[name]
     last, full, rng = settings.get("include_last_offset", False), settings["mode"] == "max", numpy.random.default_rng(1)

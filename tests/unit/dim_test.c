@@ -250,8 +250,8 @@ static void a_counter_is_below_what_counts(void **state) {
   (void)state;
   Fixture f = fixture_new();
   DimTable *t = f.table;
-  const Dim *i = dim_symbol(t, dim_symbol_counter(t, 398, dim_sub(t, f.T, f.two)));
-  const Dim *k = dim_symbol(t, dim_symbol_counter(t, 400, i)), *next = dim_add(t, i, f.one);
+  const Dim *i = dim_symbol(t, dim_symbol_within(t, 0, 398, dim_sub(t, f.T, f.two)));
+  const Dim *k = dim_symbol(t, dim_symbol_within(t, 0, 400, i)), *next = dim_add(t, i, f.one);
   assert_true(dim_at_most(t, next, f.T) && dim_at_most(t, dim_add(t, next, f.one), f.T));
   assert_false(dim_at_most(t, dim_add(t, next, f.two), f.T) || dim_at_most(t, f.T, i));
   assert_true(dim_at_most(t, k, dim_sub(t, f.T, f.two))); /* by two counters */

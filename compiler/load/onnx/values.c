@@ -51,12 +51,51 @@ typedef struct OpenAxis {
   int axis, rank;
 } OpenAxis;
 
-/* The named dim, which is bounded by the command line, or else by what is assumed. */
+/* The first axis of an input that has this name; false: none has. */
+static bool axis_named(const OnnxReader *reader, const char *name, OpenAxis *found) {
+  const Onnx__GraphProto *graph = reader->model->graph;
+  for (size_t i = 0; i < graph->n_input; i++) {
+    const Onnx__TypeProto *type = graph->input[i]->type;
+    bool is_tensor = type && type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
+    const Onnx__TensorShapeProto *shape = is_tensor ? type->tensor_type->shape : NULL;
+    for (size_t axis = 0; shape && axis < shape->n_dim; axis++) {
+      bool named = shape->dim[axis]->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM;
+      if (!named || strcmp(onnx_text(shape->dim[axis]->dim_param), name) != 0) continue;
+      *found = (OpenAxis){onnx_text(graph->input[i]->name), (int)axis, (int)shape->n_dim};
+      return true;
+    }
+  }
+  return false;
+}
+
+static const Dim *named_dim(OnnxReader *reader, const char *name, const OpenAxis *open);
+
+/* The bounds of a dim that is named as a sum of others, "past + new", as Hugging Face's exporter names a mask's axis.
+ * False if it is not, or a part is no dim of the inputs. */
+static bool sum_bounds(OnnxReader *reader, const char *name, DimBounds *bounds) {
+  static const char plus[] = " + ";
+  *bounds = (DimBounds){.multiple = 1};
+  if (!strstr(name, plus)) return false;
+  for (const char *part = name, *end; part; part = end ? end + strlen(plus) : NULL) {
+    end = strstr(part, plus);
+    const char *own = arena_format(reader->arena, "%.*s", (int)(end ? end - part : (ptrdiff_t)strlen(part)), part);
+    OpenAxis open;
+    if (!axis_named(reader, own, &open)) return false;
+    const Dim *dim = named_dim(reader, own, &open);
+    bounds->min += dim_lower(dim);
+    bounds->opt += dim_optimum(dim);
+    bounds->max += dim_upper(dim);
+  }
+  return true;
+}
+
+/* The named dim, which is bounded by the command line, or by the dims that it is the sum of, or else by what is
+ * assumed. */
 static const Dim *named_dim(OnnxReader *reader, const char *name, const OpenAxis *open) {
   DimTable *dims = reader->graph->dims;
   DimBounds bounds;
   const DimSymbol *symbol = dim_symbol_find(dims, name);
-  if (!symbol && !settings_bound_dim(reader->settings, name, &bounds))
+  if (!symbol && !settings_bound_dim(reader->settings, name, &bounds) && !sum_bounds(reader, name, &bounds))
     bounds = dim_assume(&reader->assumed, reader->settings, name, open->input, open->axis, open->rank);
   if (!symbol) symbol = dim_symbol_add(dims, name, bounds);
   return dim_symbol(dims, symbol);
