@@ -72,6 +72,13 @@ static const char *take_dim(void *into, const char *value) {
   return right ? NULL : "MIN <= OPT <= MAX, all multiples of STEP";
 }
 
+static const char *take_bound(void *into, const char *value) {
+  Options *options = into;
+  return settings_add_bound(&options->settings, options->arena, value)
+             ? NULL
+             : "NAME=MAX or NAME=MIN..MAX, numbers from 1 to 2^31 - 1, MIN <= MAX";
+}
+
 static const char *take_state(void *into, const char *value) {
   Options *options = into;
   return settings_add_state(&options->settings, options->arena, value) ? NULL : "INPUT=OUTPUT";

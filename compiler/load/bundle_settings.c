@@ -21,6 +21,8 @@ static const char *take_network(Arena *arena, const char **name, const char *con
 void settings_take_networks(ModelSettings *settings, Arena *arena, const char *const *networks, int count) {
   for (int i = 0; i < settings->n_dims; i++)
     settings->dims[i].network = take_network(arena, &settings->dims[i].name, networks, count);
+  for (int i = 0; i < settings->n_bounds; i++)
+    settings->bounds[i].network = take_network(arena, &settings->bounds[i].name, networks, count);
   for (int i = 0; i < settings->n_states; i++)
     settings->states[i].network = take_network(arena, &settings->states[i].input, networks, count);
   for (int i = 0; i < settings->n_freezes; i++)
@@ -35,15 +37,21 @@ ModelSettings settings_for(const ModelSettings *settings, const char *network, M
 }
 
 /* What a setting may name. */
-typedef enum Named { NAMED_DIM, NAMED_INPUT, NAMED_OUTPUT } Named;
+typedef enum Named { NAMED_DIM, NAMED_VALUE, NAMED_INPUT, NAMED_OUTPUT } Named;
 
-static int named_count(const Graph *graph, Named kind) {
-  return kind == NAMED_DIM ? dim_symbol_count(graph->dims) : kind == NAMED_INPUT ? graph->n_inputs : graph->n_outputs;
+/* Of all but dims. */
+static Value *const *named_values(const Graph *graph, Named kind, int *count) {
+  *count = kind == NAMED_VALUE ? graph->n_values : kind == NAMED_INPUT ? graph->n_inputs : graph->n_outputs;
+  return kind == NAMED_VALUE ? graph->values : kind == NAMED_INPUT ? graph->inputs : graph->outputs;
 }
 
-static const char *named_at(const Graph *graph, Named kind, int index) {
-  if (kind == NAMED_DIM) return dim_symbol_at(graph->dims, index)->name;
-  return (kind == NAMED_INPUT ? graph->inputs : graph->outputs)[index]->name;
+static const char **names_of(Arena *arena, const Graph *graph, Named kind, int *count) {
+  bool of_dims = kind == NAMED_DIM;
+  Value *const *values = of_dims ? NULL : named_values(graph, kind, count);
+  if (of_dims) *count = dim_symbol_count(graph->dims);
+  const char **names = ARENA_ARRAY(arena, const char *, *count);
+  for (int i = 0; i < *count; i++) names[i] = of_dims ? dim_symbol_at(graph->dims, i)->name : values[i]->name;
+  return names;
 }
 
 /* `encoder has "T"; joiner has none`: the nearest first. */
@@ -51,9 +59,8 @@ static const char *names_there(Arena *arena, Graph *const *networks, int n_netwo
   Text text = text_new(arena);
   for (int i = 0; i < n_networks; i++) {
     const Graph *graph = networks[i];
-    int count = named_count(graph, kind);
-    const char **names = ARENA_ARRAY(arena, const char *, count);
-    for (int k = 0; k < count; k++) names[k] = named_at(graph, kind, k);
+    int count;
+    const char **names = names_of(arena, graph, kind, &count);
     text_add(&text, "%s%s has %s", i ? "; " : "", graph->name, nearest_names(arena, name, names, count));
   }
   return text.data;
@@ -66,6 +73,12 @@ void settings_finish_bundle(Arena *arena, const ModelSettings *settings, Graph *
     if (!dim->used)
       error_at(LOCATION_FILE(NULL), EXIT_INVALID, "--dim: expected a named dim, found \"%.80s\"; %s", dim->name,
                THERE(DIM, dim->name));
+  }
+  for (int i = 0; i < settings->n_bounds; i++) {
+    const BoundSetting *bound = &settings->bounds[i];
+    if (!bound->used)
+      error_at(LOCATION_FILE(NULL), EXIT_INVALID, "--bound: expected a value, found \"%.80s\"; %s", bound->name,
+               THERE(VALUE, bound->name));
   }
   for (int i = 0; i < settings->n_states; i++) {
     const StateSetting *state = &settings->states[i];

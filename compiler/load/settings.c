@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "load/bound_values.h"
 #include "support/closest.h"
 #include "support/list.h"
 
@@ -12,6 +13,7 @@ static const int64_t MAX_EXTENT = INT32_MAX; /* of a named dim: fits every index
 
 ModelSettings settings_new(Arena *arena, int most) {
   return (ModelSettings){.dims = ARENA_ARRAY(arena, DimSetting, most),
+                         .bounds = ARENA_ARRAY(arena, BoundSetting, most),
                          .states = ARENA_ARRAY(arena, StateSetting, most),
                          .freezes = ARENA_ARRAY(arena, FreezeSetting, most)};
 }
@@ -64,6 +66,18 @@ const char *dim_bounds_fault(Arena *arena, DimBounds b) {
   return NULL;
 }
 
+bool settings_add_bound(ModelSettings *settings, Arena *arena, const char *text) {
+  BoundSetting bound = {0};
+  const char *rest;
+  if (!cut(arena, text, true, &bound.name, &rest) || !read_extent(&rest, &bound.most)) return false;
+  bool has_least = strncmp(rest, "..", 2) == 0;
+  if (has_least) rest += 2;
+  if (has_least) bound.least = bound.most;
+  if ((has_least && !read_extent(&rest, &bound.most)) || *rest || bound.least > bound.most) return false;
+  settings->bounds[settings->n_bounds++] = bound;
+  return true;
+}
+
 bool settings_add_state(ModelSettings *settings, Arena *arena, const char *text) {
   StateSetting *state = &settings->states[settings->n_states++];
   return cut(arena, text, false, &state->input, &state->output);
@@ -91,6 +105,9 @@ const char *settings_twice(const ModelSettings *settings, bool bundle, const cha
   for (int i = 0; i < settings->n_dims; i++)
     for (const DimSetting *dim = &settings->dims[i], *one = settings->dims; one < dim; one++)
       if (same_name(dim->network, *name = dim->name, one->network, one->name)) return "--dim";
+  for (int i = 0; i < settings->n_bounds; i++)
+    for (const BoundSetting *bound = &settings->bounds[i], *one = settings->bounds; one < bound; one++)
+      if (same_name(bound->network, *name = bound->name, one->network, one->name)) return "--bound";
   for (int i = 0; i < settings->n_states; i++)
     for (const StateSetting *state = &settings->states[i], *one = settings->states; one < state; one++)
       if ((*name = set_by_both(state, one, bundle))) return "--state";
@@ -128,6 +145,17 @@ const FreezeSetting *settings_frozen(const ModelSettings *settings, const char *
     if (strcmp(freeze->name, name) != 0 || !is_for(freeze->network, settings)) continue;
     freeze->used = true;
     if (!found || freeze->network) found = freeze;
+  }
+  return found;
+}
+
+const BoundSetting *settings_bound(const ModelSettings *settings, const char *name) {
+  const BoundSetting *found = NULL;
+  for (int i = 0; i < settings->n_bounds; i++) {
+    BoundSetting *bound = &settings->bounds[i];
+    if (strcmp(bound->name, name) != 0 || !is_for(bound->network, settings)) continue;
+    bound->used = true;
+    if (!found || bound->network) found = bound;
   }
   return found;
 }
@@ -283,6 +311,11 @@ static void tell_unused_dim(const Graph *graph, const char *name) {
            nearest_names(graph->arena, name, names, count));
 }
 
+static void tell_unused_bound(const Graph *graph, const char *name) {
+  error_at(LOCATION_FILE(graph->file), EXIT_INVALID, "--bound: the model has no value \"%.80s\"; it has %s", name,
+           value_names_near(graph->arena, name, graph->values, graph->n_values));
+}
+
 static void tell_unused_freeze(const Graph *graph, const char *name) {
   error_at(LOCATION_FILE(graph->file), EXIT_INVALID, "--freeze: the model has no input \"%.80s\"; it has %s", name,
            value_names_near(graph->arena, name, graph->inputs, graph->n_inputs));
@@ -290,10 +323,14 @@ static void tell_unused_freeze(const Graph *graph, const char *name) {
 
 void settings_finish(const ModelSettings *settings, Graph *graph) {
   if (!settings) return;
+  bound_values(graph, settings);
   pair_states(settings, graph);
   for (int i = 0; i < settings->n_dims; i++)
     if (!settings->dims[i].used && must_fit(settings->dims[i].network, settings))
       tell_unused_dim(graph, settings->dims[i].name);
+  for (int i = 0; i < settings->n_bounds; i++)
+    if (!settings->bounds[i].used && must_fit(settings->bounds[i].network, settings))
+      tell_unused_bound(graph, settings->bounds[i].name);
   for (int i = 0; i < settings->n_freezes; i++)
     if (!settings->freezes[i].used && must_fit(settings->freezes[i].network, settings))
       tell_unused_freeze(graph, settings->freezes[i].name);

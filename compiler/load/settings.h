@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the command line sets in a model: bounds of named dims, states, and constant inputs.
+ * What the command line sets in a model: bounds of named dims and of numbers in the data, states, and constant inputs.
  *
  *     --dim T=1..50..400    min..opt..max; also 1..400, whose opt is its max, and 16
+ *     --bound n=1..900      the integers of the value n are from 1 to 900; also 900, from 0 on
  *     --state h0=hN         the context carries hN over to the next run's h0
  *     --freeze sr=16000     the input is that constant: a JSON number, true, false, or a nested list of those
  */
@@ -22,6 +23,12 @@ typedef struct DimSetting {
   bool used;
 } DimSetting;
 
+typedef struct BoundSetting {
+  const char *network, *name;
+  int64_t least, most;
+  bool used;
+} BoundSetting;
+
 typedef struct StateSetting {
   const char *network, *input, *output;
   bool used;
@@ -33,8 +40,9 @@ typedef struct FreezeSetting {
 } FreezeSetting;
 
 typedef struct ModelSettings {
-  int n_dims, n_states, n_freezes;
+  int n_dims, n_bounds, n_states, n_freezes;
   DimSetting *dims; /* each list has room for every word of the command line */
+  BoundSetting *bounds;
   StateSetting *states;
   FreezeSetting *freezes;
   const char *network; /* of a bundle, which they are read for; NULL: the model is in none */
@@ -44,6 +52,7 @@ typedef struct ModelSettings {
 ModelSettings settings_new(Arena *arena, int most);
 /* False if the text is not of that form. Bounds may still be at fault: dim_bounds_fault(). */
 bool settings_add_dim(ModelSettings *settings, Arena *arena, const char *text);
+bool settings_add_bound(ModelSettings *settings, Arena *arena, const char *text);
 bool settings_add_state(ModelSettings *settings, Arena *arena, const char *text);
 bool settings_add_freeze(ModelSettings *settings, Arena *arena, const char *text);
 
@@ -64,13 +73,16 @@ bool settings_bound_dim(const ModelSettings *settings, const char *name, DimBoun
 /* What they must be, for a message; NULL if they are. */
 const char *dim_bounds_fault(Arena *arena, DimBounds bounds);
 
+/* The bound of the value of that name, in a body, too; NULL: none. */
+const BoundSetting *settings_bound(const ModelSettings *settings, const char *name);
+
 /* The constant for the input of that name; NULL: none. */
 const FreezeSetting *settings_frozen(const ModelSettings *settings, const char *name);
 /* Makes an input, whose type and shape are read, a constant. Axes that are named dims or NULL get their extents from
  * the constant. */
 void settings_freeze(Graph *graph, const FreezeSetting *setting, Value *input);
 
-/* After a model is read: pairs states, and reports settings whose names the model does not have. */
+/* After a model is read: bounds values, pairs states, and reports settings whose names the model does not have. */
 void settings_finish(const ModelSettings *settings, Graph *graph);
 
 /* Named dims that nothing bounds: bounds are assumed for them, which one remark states as options, so that these can be

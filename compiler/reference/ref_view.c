@@ -19,6 +19,14 @@ const char *ref_expect_extent(const Node *node, const Tensor *const *inputs, Ten
   return ref_view(node, inputs, outputs);
 }
 
+const char *ref_expect_between(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
+  for (int64_t i = 0, n = tensor_count(inputs[0]); i < n; i++) {
+    int64_t number = tensor_get_int(inputs[0], i);
+    if (number < node_int(node, ATTR_least) || number > node_int(node, ATTR_most)) return "a number is out of bounds";
+  }
+  return ref_view(node, inputs, outputs);
+}
+
 const char *ref_bit_cast(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   return ref_view(node, inputs, outputs);
 }

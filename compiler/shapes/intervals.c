@@ -9,7 +9,7 @@
 #include "shapes/shape.h"
 #include "support/numbers.h"
 
-const char interval_hint[] = "Min or Clip with a constant shows one";
+const char interval_hint[] = "Min or Clip with a constant shows one, or --bound NAME=MIN..MAX says it";
 
 static const IntRange all = {INT64_MIN, INT64_MAX};
 
@@ -65,6 +65,11 @@ static IntRange clip(const Operands *in) {
   if (low) result = (IntRange){max_int(result.least, in->of[1].least), max_int(result.most, in->of[1].most)};
   if (high) result = (IntRange){min_int(result.least, in->of[2].least), min_int(result.most, in->of[2].most)};
   return result;
+}
+
+/* A run with another number fails. */
+static IntRange expected(const Operands *in) {
+  return (IntRange){node_int(in->node, ATTR_least), node_int(in->node, ATTR_most)};
 }
 
 /* [low, high], or everything after an overflow. */
@@ -160,25 +165,45 @@ static IntRange place(const Operands *in) {
   return (IntRange){0, most - 1};
 }
 
-static Rule *const rules[N_OPS] = {[OP_Abs] = absolute,    [OP_Add] = add,
-                                   [OP_ArgMax] = place,    [OP_ArgMin] = place,
-                                   [OP_Cast] = first,      [OP_Clip] = clip,
-                                   [OP_Compress] = first,  [OP_Concat] = any_of,
-                                   [OP_CumSum] = sum,      [OP_Div] = divide,
-                                   [OP_Expand] = first,    [OP_Flatten] = first,
-                                   [OP_Identity] = first,  [OP_Max] = greatest_of,
-                                   [OP_Min] = least_of,    [OP_Mod] = modulo,
-                                   [OP_Mul] = multiply,    [OP_Neg] = negate,
-                                   [OP_NonZero] = place,   [OP_ReduceMax] = extreme,
-                                   [OP_Relu] = relu,       [OP_ReduceMin] = extreme,
-                                   [OP_ReduceSum] = sum,   [OP_Reshape] = first,
-                                   [OP_Sign] = sign,       [OP_Slice] = first,
-                                   [OP_Split] = first,     [OP_Squeeze] = first,
-                                   [OP_Sub] = subtract,    [OP_Sum] = add,
-                                   [OP_Tile] = first,      [OP_Transpose] = first,
-                                   [OP_Gather] = first,    [OP_GatherElements] = first,
-                                   [OP_GatherND] = first,  [OP_Unique] = first,
-                                   [OP_Unsqueeze] = first, [OP_Where] = either_branch};
+static Rule *const rules[N_OPS] = {[OP_Abs] = absolute,
+                                   [OP_Add] = add,
+                                   [OP_ArgMax] = place,
+                                   [OP_ArgMin] = place,
+                                   [OP_Cast] = first,
+                                   [OP_Clip] = clip,
+                                   [OP_Compress] = first,
+                                   [OP_Concat] = any_of,
+                                   [OP_CumSum] = sum,
+                                   [OP_Div] = divide,
+                                   [OP_Expand] = first,
+                                   [OP_ExpectBetween] = expected,
+                                   [OP_Flatten] = first,
+                                   [OP_Identity] = first,
+                                   [OP_Max] = greatest_of,
+                                   [OP_Min] = least_of,
+                                   [OP_Mod] = modulo,
+                                   [OP_Mul] = multiply,
+                                   [OP_Neg] = negate,
+                                   [OP_NonZero] = place,
+                                   [OP_ReduceMax] = extreme,
+                                   [OP_Relu] = relu,
+                                   [OP_ReduceMin] = extreme,
+                                   [OP_ReduceSum] = sum,
+                                   [OP_Reshape] = first,
+                                   [OP_Sign] = sign,
+                                   [OP_Slice] = first,
+                                   [OP_Split] = first,
+                                   [OP_Squeeze] = first,
+                                   [OP_Sub] = subtract,
+                                   [OP_Sum] = add,
+                                   [OP_Tile] = first,
+                                   [OP_Transpose] = first,
+                                   [OP_Gather] = first,
+                                   [OP_GatherElements] = first,
+                                   [OP_GatherND] = first,
+                                   [OP_Unique] = first,
+                                   [OP_Unsqueeze] = first,
+                                   [OP_Where] = either_branch};
 
 /* ---- values ---- */
 

@@ -130,8 +130,8 @@ bool read_found_slice(Graph *graph, const Node *node, FoundSlice *slice);
 /* Were its bounds not known when its shape was inferred? Then the run reads them. */
 bool slice_is_found(Graph *graph, const Node *node);
 
-/* A new data-dependent dim, from 0 to the maximum of `limit`. */
-const Dim *data_dependent_dim(Graph *graph, const Dim *limit);
+/* A new data-dependent dim, from `least` to the maximum of `limit`. */
+const Dim *data_dependent_dim(Graph *graph, int64_t least, const Dim *limit);
 
 /* The axes that a ReduceSum, ReduceMean, ... takes away or keeps as 1; false after an error. */
 bool read_reduced(Graph *graph, const Node *node, bool reduced[MAX_RANK]);

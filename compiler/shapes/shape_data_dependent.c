@@ -15,11 +15,11 @@ static int64_t count_nonzero(const Value *value, int64_t among) {
 /* The number of nonzero elements among the value's first `among`. */
 static const Dim *nonzero_dim(Graph *graph, const Value *value, const Dim *among) {
   if (value->data && dim_is_const(among)) return dim_const(graph->dims, count_nonzero(value, dim_value(among)));
-  return data_dependent_dim(graph, among);
+  return data_dependent_dim(graph, 0, among);
 }
 
-const Dim *data_dependent_dim(Graph *graph, const Dim *limit) {
-  return dim_symbol(graph->dims, dim_symbol_own(graph->dims, DIM_DATA_DEPENDENT, 0, dim_upper(limit)));
+const Dim *data_dependent_dim(Graph *graph, int64_t least, const Dim *limit) {
+  return dim_symbol(graph->dims, dim_symbol_own(graph->dims, DIM_DATA_DEPENDENT, least, dim_upper(limit)));
 }
 
 /* ONNX NonZero: one row an axis; a scalar counts as a list of one. */
@@ -58,7 +58,7 @@ bool shape_unique(Graph *graph, Node *node) {
   int axis, rank = rank_with_axis(graph, node, &axis, shape);
   if (rank < 0) return false;
   const Dim *n = shape[axis];
-  shape[axis] = data_dependent_dim(graph, n);
+  shape[axis] = data_dependent_dim(graph, 0, n);
   set_shape(graph, node, 0, rank, shape);
   set_shape(graph, node, 1, 1, &shape[axis]);
   set_shape(graph, node, 2, 1, &n);

@@ -88,19 +88,43 @@ static bool refuse_range(Graph *graph, const Node *node) {
                            range_operands[i], i, value->name, freeze_hint(graph, value), interval_hint);
 }
 
-/* Its operands are read in the run; the most elements that they allow bound it. */
+/* The interval of an operand that is a whole number in every run. Floats are, if they are constants, or cast from
+ * integers; exporters write a range of floats so. Beyond what f32 has exactly the interval is open. */
+static IntRange whole_interval(Graph *graph, const Value *value) {
+  static const int64_t exact = 1 << 24;
+  IntRange of = {INT64_MIN, INT64_MAX};
+  double number;
+  if (!dtype_is_float(value->dtype)) return value_interval(graph, value);
+  if (value_number(value, &number) && number == rint(number) && fabs(number) <= (double)exact)
+    of = (IntRange){(int64_t)number, (int64_t)number};
+  else if (is_op(value->producer, OP_Cast))
+    of = value_interval(graph, value->producer->inputs[0]);
+  return (IntRange){of.least < -exact ? INT64_MIN : of.least, of.most > exact ? INT64_MAX : of.most};
+}
+
+/* ceil((limit - start) / delta) of a positive delta, at least 0; INT64_MAX if it is no int64_t. */
+static int64_t elements_between(int64_t start, int64_t limit, int64_t delta) {
+  int64_t distance;
+  if (__builtin_sub_overflow(limit, start, &distance)) return limit > start ? INT64_MAX : 0;
+  return distance > 0 ? (distance - 1) / delta + 1 : 0;
+}
+
+static IntRange negated(IntRange of) {
+  return (IntRange){of.most == INT64_MAX ? INT64_MIN : -of.most, of.least == INT64_MIN ? INT64_MAX : -of.least};
+}
+
+/* Its operands are read in the run; the fewest and most elements that they allow bound it. */
 static bool shape_bounded_range(Graph *graph, Node *node) {
   enum { START, LIMIT, DELTA };
   IntRange of[3];
-  for (int i = 0; i < 3; i++) of[i] = value_interval(graph, node->inputs[i]);
-  bool falls = of[DELTA].most < 0, rises = of[DELTA].least > 0;
-  int64_t distance, step = falls ? of[DELTA].most : of[DELTA].least;
-  bool far = falls ? __builtin_sub_overflow(of[LIMIT].least, of[START].most, &distance)
-                   : __builtin_sub_overflow(of[LIMIT].most, of[START].least, &distance);
-  if (dtype_is_float(node->inputs[0]->dtype) || (!falls && !rises) || far) return refuse_range(graph, node);
-  int64_t most = falls == (distance < 0) && distance != 0 ? distance / step + (distance % step != 0) : 0;
+  for (int i = 0; i < 3; i++) of[i] = whole_interval(graph, node->inputs[i]);
+  bool falls = of[DELTA].most < 0;
+  for (int i = 0; i < 3 && falls; i++) of[i] = negated(of[i]);
+  if (of[DELTA].least <= 0) return refuse_range(graph, node);
+  int64_t least = elements_between(of[START].most, of[LIMIT].least, of[DELTA].most);
+  int64_t most = elements_between(of[START].least, of[LIMIT].most, of[DELTA].least);
   if (most > INT32_MAX) return refuse_range(graph, node);
-  const Dim *count = data_dependent_dim(graph, dim_const(graph->dims, most));
+  const Dim *count = data_dependent_dim(graph, least, dim_const(graph->dims, most));
   return set_shape(graph, node, 0, 1, &count);
 }
 

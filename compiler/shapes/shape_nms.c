@@ -23,6 +23,6 @@ bool shape_nms(Graph *graph, Node *node) {
     if (!check_scalar(graph, node, input)) return false;
   if (dim_upper(boxes[1]) > INT32_MAX) return shape_unsupported(node, "more than 2^31 boxes");
   const Dim *most = dim_mul(dims, dim_mul(dims, boxes[0], scores[1]), nms_keep(graph, node));
-  const Dim *shape[] = {data_dependent_dim(graph, most), dim_const(dims, 3)};
+  const Dim *shape[] = {data_dependent_dim(graph, 0, most), dim_const(dims, 3)};
   return set_shape(graph, node, 0, 2, shape);
 }

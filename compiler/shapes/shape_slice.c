@@ -156,7 +156,7 @@ static bool shape_found_slice(Graph *graph, Node *node) {
     int axis = slice.axes[i];
     int64_t step = slice.steps[i];
     const Dim *most = count_steps(graph->dims, input->shape[axis], step < 0 ? -step : step);
-    shape[axis] = alike ? alike->outputs[0]->shape[axis] : data_dependent_dim(graph, most);
+    shape[axis] = alike ? alike->outputs[0]->shape[axis] : data_dependent_dim(graph, 0, most);
   }
   return set_shape(graph, node, 0, input->rank, shape);
 }

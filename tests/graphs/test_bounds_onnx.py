@@ -151,7 +151,7 @@ def test_what_has_no_maximum_is_refused(rnncc, tmp_path, kind, op):
     model.output(model.node("Range", [model.constant(i64(0)), n, model.constant(i64(1))]) if op == "Range" else
                  collecting(model, n)[2])
     done = rnncc(model.write(tmp_path), "-o", tmp_path / "m.so")
-    assert done.returncode == 3 and "a maximum: Min or Clip with a constant shows one" in done.stderr, done.stderr
+    assert done.returncode == 3 and "a maximum: Min or Clip with a constant shows one, or --bound NAME=MIN..MAX says it" in done.stderr, done.stderr
     assert op == "Loop" or f"`{n}`" in done.stderr, done.stderr
 
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ExpectExtent: a check, and a copy of the elements that the run has. */
+/* Checks in the run, and copies: ExpectExtent of the elements that the run has, ExpectBetween of all. */
 #include "ir/family.h"
 #include "kernels/move/strided_copy.h"
 
@@ -18,4 +18,18 @@ static void expect_lower(Program *program, Node *node) {
   lower_strided_copy(program, node, &box, x, y);
 }
 
+static void expect_between_lower(Program *program, Node *node) {
+  const Value *x = node->inputs[0];
+  KernelSpec *spec = kernel_spec(program, "expect_between");
+  kernel_type(spec, "T", x->dtype);
+  Call *call = kernel_call(program, node, spec);
+  operand_value(call, "x", x, READ);
+  operand_value(call, "y", node->outputs[0], WRITE);
+  operand_dim(call, "n", value_count_dim(program->graph, x, 0, x->rank));
+  operand_integer(call, "least", node_int(node, ATTR_least));
+  operand_integer(call, "most", node_int(node, ATTR_most));
+  call_bytes_of(call, 2 * (double)dtype_size(x->dtype), x);
+}
+
 const KernelFamily family_expect = {.lower = expect_lower};
+const KernelFamily family_expect_between = {.lower = expect_between_lower};
