@@ -52,13 +52,14 @@ static int64_t limit_of(const Loop *loop, const Value *value) {
   return value_interval(loop->graph, loop->node->inputs[loop->node->n_inputs - loop->body->n_inputs + i]).most;
 }
 
-/* The constant that Add adds to `to`; 0: it is none, or not positive. */
+/* The constant that Add adds to `to`; 0: it is none, or not positive. Of conversions' results 1 alone is known. */
 static int64_t step_of(const Value *sum, const Value *to) {
   double step;
   if (!is_op(sum->producer, OP_Add)) return 0;
   const Value *a = skip_copies(sum->producer->inputs[0]), *b = skip_copies(sum->producer->inputs[1]);
   if (a != to && b != to) return 0;
-  const Value *other = skip_conversions(a == to ? b : a);
+  const Value *other = a == to ? b : a;
+  if (value_number(skip_conversions(other), &step) && step == 1) return 1;
   return value_number(other, &step) && step > 0 && step < MOST ? (int64_t)step : 0;
 }
 

@@ -4,8 +4,7 @@
 
 #include "ir/graph.h"
 
-/* What nodes pass on that copy, or also convert: exporters cast conditions to bool, and small integers, which all types
- * have. */
+/* What nodes pass on that copy, or also convert: exporters cast conditions to bool, and a 1, which all types have. */
 const Value *skip_copies(const Value *value);
 const Value *skip_conversions(const Value *value);
 

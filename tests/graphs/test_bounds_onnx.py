@@ -204,6 +204,23 @@ def test_a_condition_bounds_a_loop(compile, tmp_path, condition, trips):
                                                    for n in range(-2, 11) for high in (-9, 0, 9)])
 
 
+@pytest.mark.parametrize("step", [258, 0.9, 2.5])
+def test_a_step_that_a_conversion_changes_bounds_nothing(rnncc, tmp_path, step):
+    """As a byte 258 is 2: there are more iterations than steps of 258. And .9 is 0, with which the number never rises."""
+    model = Model()
+    body = Body(model, number="i64", go="bool", i="i64", h="f32")
+    _, _, i, h = body.inputs
+    changed = body.node("Cast", [body.constant(numpy.array(step, type(step)))], to="u8")
+    i2 = body.node("Add", [i, body.node("Cast", [changed], to="i64")])
+    h2 = body.node("Add", [h, body.constant(numpy.float32(1))])
+    limit = model.node("Min", [number(model), model.constant(i64(7))])
+    body.output(body.node("Less", [i2, limit]), i2, h2, body.node("Identity", [h2]))
+    model.output(*model.node("Loop", [None, model.constant(numpy.array(True)), model.constant(i64(0)), model.input("h", "f32", [3])],
+                             3, body=body))
+    done = rnncc(model.write(tmp_path), "-o", tmp_path / "m.so")
+    assert done.returncode == 3 and "nothing bounds them" in done.stderr, done.stderr
+
+
 @pytest.mark.parametrize("name, condition", [
     ("no limit", lambda b, limit, number, i, j, i2, j2: b.node("Less", [i2, "n"])),
     ("a limit that changes", lambda b, limit, number, i, j, i2, j2: b.node("Less", [i2, b.node("Add", [j2, limit])])),
