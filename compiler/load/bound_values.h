@@ -5,7 +5,7 @@
 #include "load/settings.h"
 
 /* Of each value that --bound names, what reads it reads the output of an ExpectBetween in its place. The model's
- * outputs stay. needs: nodes in order; captures. */
+ * outputs stay. needs: captures. keeps: the order of nodes, by what they read. */
 void bound_values(Graph *graph, const ModelSettings *settings);
 
 #endif
