@@ -125,10 +125,17 @@ static Value *build_most(const Builder *builder, const Node *node, const Graph *
   return built(builder, OP_Add, built(builder, OP_Add, extent, extent), integer(builder, 1));
 }
 
-/* How often the body runs. */
+static bool is_zero(const Value *value) {
+  double number;
+  return value_number(value, &number) && number == 0;
+}
+
+/* How often the body runs. The distance of what is brought above the first one is bounded where the limit is, and no
+ * difference of integers that are far apart. */
 static Value *build_trip(const Builder *builder, const Node *node, const Graph *body, const Count *count) {
-  Value *distance = built(builder, OP_Sub, count->limit, count->first);
-  Value *trip = built(builder, OP_Max, distance, integer(builder, count->at_least_once));
+  Value *trip = built(builder, OP_Max, count->limit, count->first);
+  if (!is_zero(count->first)) trip = built(builder, OP_Sub, trip, count->first);
+  if (count->at_least_once) trip = built(builder, OP_Max, trip, integer(builder, 1));
   Value *most = value_interval(builder->graph, trip).most > INT32_MAX ? build_most(builder, node, body, count) : NULL;
   if (most) trip = built(builder, OP_Min, trip, most);
   return node->inputs[0] ? built(builder, OP_Min, trip, node->inputs[0]) : trip;
@@ -145,11 +152,6 @@ static Value *inside(Graph *graph, Node *node, Graph *body, Value *outer) {
   *LIST_APPEND(graph->arena, body->inputs, body->n_inputs) = capture;
   node->n_captures++;
   return capture;
-}
-
-static bool is_zero(const Value *value) {
-  double number;
-  return value_number(value, &number) && number == 0;
 }
 
 /* i is first + the number of the iteration. */

@@ -28,10 +28,11 @@ FOREIGN = {"aarch64-linux-gnu": 3 if long_tests() else 1, "riscv64-linux-gnu+rvv
 # Each draw is another one in each run, so a second run is not the first: tests/graphs/test_random.py. What the loops of
 # LinearAttention compute: tests/graphs/test_attention.py.
 # Of training: tests/graphs/test_gradients.py. A search whose body is a network: tests/graphs/test_beam_search.py.
-# What checks that extents are equal: tests/graphs/test_expect_extent.py.
+# What checks that extents are equal: tests/graphs/test_expect_extent.py; numbers of --bound: test_bounded_values.py.
 # Labels that must be classes: tests/graphs/test_ctc.py, test_cross_entropy.py.
 LEFT_OUT = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "LinearAttention",
-            "BeamSearch", "CTCLoss", "CTCLikelihood", "CrossEntropy", "ExpectExtent", "ConvIntegerToFloat"}
+            "BeamSearch", "CTCLoss", "CTCLikelihood", "CrossEntropy", "ExpectExtent", "ExpectBetween",
+            "ConvIntegerToFloat"}
 TRAINED = ("Training", "Gradient")  # ends of names
 
 

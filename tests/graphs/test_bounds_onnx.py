@@ -204,6 +204,22 @@ def test_a_condition_bounds_a_loop(compile, tmp_path, condition, trips):
                                                    for n in range(-2, 11) for high in (-9, 0, 9)])
 
 
+@pytest.mark.parametrize("first", [0, -2, 5])
+def test_a_loop_that_counts_to_a_limit_with_a_maximum(compile, tmp_path, first):
+    """What it collects has room for the limit's maximum, whatever else the limit is."""
+    model = Model()
+    body = Body(model, number="i64", go="bool", i="i64", h="f32")
+    _, _, i, h = body.inputs
+    i2 = body.node("Add", [i, body.constant(i64(1))])
+    h2 = body.node("Add", [h, body.node("Cast", [i], to="f32")])
+    limit = model.node("Min", [number(model), model.constant(i64(7))])
+    body.output(body.node("Less", [i2, limit]), i2, h2, body.node("Identity", [h2]))
+    starts = model.constant(i64(first))
+    model.output(*model.node("Loop", [None, model.node("Less", [starts, limit]), starts, model.input("h", "f32", [3])], 3, body=body))
+    feeds = [{"n": i64(n), "h": numpy.zeros(3, numpy.float32)} for n in (-2**62, -2, -1, 0, 4, 6, 7, 40)]
+    same_at_all_threads(compile, model, tmp_path, feeds)
+
+
 @pytest.mark.parametrize("step", [258, 0.9, 2.5])
 def test_a_step_that_a_conversion_changes_bounds_nothing(rnncc, tmp_path, step):
     """As a byte 258 is 2: there are more iterations than steps of 258. And .9 is 0, with which the number never rises."""

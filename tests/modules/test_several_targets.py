@@ -312,7 +312,7 @@ def test_inspect_lists_all_and_the_chosen_one_first(compile, rnnrun, monkeypatch
     assert loaded.returncode == 0, loaded.stderr
     assert said(loaded, "target") == ["x86-64-v2", "x86-64-v4", "x86-64-v3", "x86-64"]
     assert said(loaded, "isa") == ["sse42", "avx512", "avx2", "plain"]
-    assert len(said(loaded, "memory")) >= 2 and len(said(loaded, "build")) == 4
+    assert len(said(loaded, "memory")) >= 1 and len(said(loaded, "build")) == 4
     assert len(said(loaded, "model")) == len(said(loaded, "weights")) == 1
     image = bytearray(path.read_bytes())
     image[18:20] = b"\x16\0"  # the machine's number: s390
