@@ -239,11 +239,6 @@ static int find_value(Value *const *values, int n, const char *name) {
   return -1;
 }
 
-static void drop(Value **values, int *n, int index) {
-  for (int i = index + 1; i < *n; i++) values[i - 1] = values[i];
-  --*n;
-}
-
 /* The batch axis of a state: its one named dim. Two are an error. */
 static int batch_axis(const Graph *graph, const Value *input) {
   int found = -1;
@@ -284,8 +279,8 @@ static void pair_state(const ModelSettings *settings, Graph *graph, StateSetting
   }
   *state = (State){.input = graph->inputs[input], .output = graph->outputs[output]};
   state->batch_axis = batch_axis(graph, state->input);
-  drop(graph->inputs, &graph->n_inputs, input);
-  drop(graph->outputs, &graph->n_outputs, output);
+  values_remove(graph->inputs, &graph->n_inputs, input);
+  values_remove(graph->outputs, &graph->n_outputs, output);
   graph->n_states++;
 }
 

@@ -157,13 +157,12 @@ static Value *inside(Graph *graph, Node *node, Graph *body, Value *outer) {
 /* i is first + the number of the iteration. */
 static void replace_inside(Graph *graph, Node *node, Graph *body, const Count *count) {
   Value *i = body->inputs[count->input], *number = body->inputs[0];
-  bool from_zero = is_zero(count->first);
-  for (int n = 0; n < body->n_nodes; n++)
-    for (int k = 0; k < body->nodes[n]->n_inputs; k++)
-      if (body->nodes[n]->inputs[k] == i) body->nodes[n]->inputs[k] = from_zero ? number : i;
-  for (int k = 0; k < body->n_outputs; k++)
-    if (body->outputs[k] == i) body->outputs[k] = from_zero ? number : i;
-  if (from_zero) return;
+  if (is_zero(count->first)) {
+    graph_read_instead(body, 0, i, number);
+    for (int k = 0; k < body->n_outputs; k++)
+      if (body->outputs[k] == i) body->outputs[k] = number;
+    return;
+  }
   Node **nodes;
   int n_nodes = graph_take_nodes(body, &nodes);
   Node *sum = graph_node(body, op_info(OP_Add), node->name, 2, 1);

@@ -299,6 +299,13 @@ def test_a_u_net_that_takes_multiples_only_runs_at_those(compile, rnncc, tmp_pat
     assert rnncc(path, "--emit=h", "-o", "-").stdout.count("_MULTIPLE = 4,") == 2
     done = rnncc("inspect", path, "--dim=H=4..22", "--dim=W=8..16..24:8")
     assert done.returncode == 0 and "which each run checks" in done.stderr and "bound it so, as --dim 'H=4..2" in done.stderr, done.stderr
+    with Module(compile(path, "--dim=H=4..22", "--dim=W=8..16..24:8", "--no-winograd")) as loaded, loaded.context(2) as context:
+        for h in (8, 20):
+            feeds = plane_of(net, h, 16)
+            assert_same(context.run(feeds), net.onnx_run(feeds))
+        for h in (18, 21):
+            with pytest.raises(ModuleError, match="value"):
+                context.run(plane_of(net, h, 16))
 
 
 @pytest.mark.parametrize("given", ["H=4..22:4", "H=6..24:4", "H=4..10..24:4", "H=4..24:0", "H=4..24:", "H=4..24:4:4", "H=4..24:-4"])
