@@ -8,21 +8,8 @@
 /* The element.
  * legal: bits8 bits16 bits32 bits64 */
 typedef bits32 T;
-/* legal: int32_t int64_t */
-typedef int64_t Index;
 
-/* Indices in a tuple.
- * legal: 1..8 */
-enum { DEPTH = 2 };
-/* 1: checks indices; 0: they were checked before.
- * legal: 0 1 */
-enum { CHECKED = 1 };
-
-static inline int64_t place(const Index *tuple, const int64_t *extent, const int64_t *stride, atomic_int *fault) {
-  int64_t at = 0;
-  for (int k = 0; k < DEPTH; k++) at += index_at(tuple[k], extent[k], CHECKED, fault) * stride[k];
-  return at;
-}
+#include "parts/index_tuples.h"
 
 /* in: `batch` elements a batch; indices: [batches, tuples, DEPTH]; out: [batches, tuples, inner]. extent, stride: of
  * the DEPTH indexed axes, in elements; no extent is 0. */

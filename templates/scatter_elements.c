@@ -20,21 +20,11 @@ enum { KEPT = 1 };
 /* 0: the indexed axis is the last one.
  * legal: 0 1 */
 enum { RUN = 1 };
-/* UPDATE_REPLACES, ...
- * legal: 0..4 */
-enum { REDUCTION = UPDATE_REPLACES };
 /* 1: checks indices; 0: they were checked before.
  * legal: 0 1 */
 enum { CHECKED = 1 };
 
-/* NaN is the minimum and the maximum. */
-static inline T reduced(T held, T update) {
-  if (REDUCTION == UPDATE_ADDS) return (T)(held + update);
-  if (REDUCTION == UPDATE_MULTIPLIES) return (T)(held * update);
-  if (REDUCTION == UPDATE_MIN) return held < update || held != held ? held : update;
-  if (REDUCTION == UPDATE_MAX) return held > update || held != held ? held : update;
-  return update;
-}
+#include "parts/updates.h"
 
 /* kept_*: the KEPT axes of the indices; in_axis, out_axis: the indexed axis's strides in the updates and the output;
  * count: its extent in the updates, length: in the output. Strides in elements. */

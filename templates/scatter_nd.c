@@ -10,35 +10,11 @@
 /* The element; its bits, if updates only replace.
  * legal: bits8 bits16 bits32 bits64 float double int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t */
 typedef float T;
-/* legal: int32_t int64_t */
-typedef int64_t Index;
-
-/* Indices in a tuple.
- * legal: 1..8 */
-enum { DEPTH = 2 };
-/* UPDATE_REPLACES, ...
- * legal: 0..4 */
-enum { REDUCTION = UPDATE_REPLACES };
-/* 1: checks indices; 0: they were checked before.
- * legal: 0 1 */
-enum { CHECKED = 1 };
 
 enum { CACHE_LINE = 64 / sizeof(T) }; /* elements: least range of a worker */
 
-static inline int64_t place(const Index *tuple, const int64_t *extent, const int64_t *stride, atomic_int *fault) {
-  int64_t at = 0;
-  for (int k = 0; k < DEPTH; k++) at += index_at(tuple[k], extent[k], CHECKED, fault) * stride[k];
-  return at;
-}
-
-/* NaN is the minimum and the maximum. */
-static inline T reduced(T held, T update) {
-  if (REDUCTION == UPDATE_ADDS) return (T)(held + update);
-  if (REDUCTION == UPDATE_MULTIPLIES) return (T)(held * update);
-  if (REDUCTION == UPDATE_MIN) return held < update || held != held ? held : update;
-  if (REDUCTION == UPDATE_MAX) return held > update || held != held ? held : update;
-  return update;
-}
+#include "parts/index_tuples.h"
+#include "parts/updates.h"
 
 /* data, out: `total` elements; indices: [tuples, DEPTH]; updates: [tuples, inner]. extent, stride: of the DEPTH indexed
  * axes, in elements; no extent is 0. */

@@ -66,9 +66,8 @@ static const char *take_dim(void *into, const char *value) {
   ModelSettings *settings = &options->settings;
   if (!settings_add_dim(settings, options->arena, value))
     return "NAME=MIN..OPT..MAX, NAME=MIN..MAX or NAME=N, of numbers from 1 to 2147483647, with :STEP behind it where "
-           "all "
-           "are multiples of STEP";
-  bool right = !dim_bounds_fault(options->arena, settings->dims[settings->n_dims - 1].bounds);
+           "all are multiples of STEP";
+  bool right = !dim_bounds_fault(options->arena, settings->list[settings->count - 1].dim);
   return right ? NULL : "MIN <= OPT <= MAX, all multiples of STEP";
 }
 

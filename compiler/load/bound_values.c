@@ -11,7 +11,7 @@
 #include "shapes/build.h"
 
 /* The check is appended. */
-static void bound_value(Graph *graph, const BoundSetting *bound, Value *value) {
+static void bound_value(Graph *graph, const Setting *bound, Value *value) {
   const char *option =
       arena_format(graph->arena, "--bound %s=%" PRId64 "..%" PRId64, bound->name, bound->least, bound->most);
   Value *checked = graph_value(graph, graph_new_name(graph, option), value->where);
@@ -26,9 +26,8 @@ static void bound_value(Graph *graph, const BoundSetting *bound, Value *value) {
 
 void bound_values(Graph *graph, const ModelSettings *settings) {
   int n_nodes = graph->n_nodes, n_values = graph->n_values;
-  if (settings->n_bounds == 0) return;
   for (int i = 0; i < n_values; i++) {
-    const BoundSetting *bound = settings_bound(settings, graph->values[i]->name);
+    const Setting *bound = settings_find(settings, SETTING_BOUND, graph->values[i]->name);
     if (bound && !graph->values[i]->data) bound_value(graph, bound, graph->values[i]);
   }
   for (int n = 0; n < n_nodes; n++) {

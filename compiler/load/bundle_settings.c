@@ -19,14 +19,8 @@ static const char *take_network(Arena *arena, const char **name, const char *con
 }
 
 void settings_take_networks(ModelSettings *settings, Arena *arena, const char *const *networks, int count) {
-  for (int i = 0; i < settings->n_dims; i++)
-    settings->dims[i].network = take_network(arena, &settings->dims[i].name, networks, count);
-  for (int i = 0; i < settings->n_bounds; i++)
-    settings->bounds[i].network = take_network(arena, &settings->bounds[i].name, networks, count);
-  for (int i = 0; i < settings->n_states; i++)
-    settings->states[i].network = take_network(arena, &settings->states[i].input, networks, count);
-  for (int i = 0; i < settings->n_freezes; i++)
-    settings->freezes[i].network = take_network(arena, &settings->freezes[i].name, networks, count);
+  for (int i = 0; i < settings->count; i++)
+    settings->list[i].network = take_network(arena, &settings->list[i].name, networks, count);
 }
 
 ModelSettings settings_for(const ModelSettings *settings, const char *network, ModelFiles *files) {
@@ -68,32 +62,30 @@ static const char *names_there(Arena *arena, Graph *const *networks, int n_netwo
 
 void settings_finish_bundle(Arena *arena, const ModelSettings *settings, Graph *const *networks, int count) {
 #define THERE(kind, name) names_there(arena, networks, count, NAMED_##kind, name)
-  for (int i = 0; i < settings->n_dims; i++) {
-    const DimSetting *dim = &settings->dims[i];
-    if (!dim->used)
-      error_at(LOCATION_FILE(NULL), EXIT_INVALID, "--dim: expected a named dim, found \"%.80s\"; %s", dim->name,
-               THERE(DIM, dim->name));
-  }
-  for (int i = 0; i < settings->n_bounds; i++) {
-    const BoundSetting *bound = &settings->bounds[i];
-    if (!bound->used)
-      error_at(LOCATION_FILE(NULL), EXIT_INVALID, "--bound: expected a value, found \"%.80s\"; %s", bound->name,
-               THERE(VALUE, bound->name));
-  }
-  for (int i = 0; i < settings->n_states; i++) {
-    const StateSetting *state = &settings->states[i];
-    if (!state->used)
-      error_at(
-          LOCATION_FILE(NULL), EXIT_INVALID,
-          "--state: expected an input and an output of one network, found \"%.80s\" and \"%.80s\"; of inputs %s; of "
-          "outputs %s",
-          state->input, state->output, THERE(INPUT, state->input), THERE(OUTPUT, state->output));
-  }
-  for (int i = 0; i < settings->n_freezes; i++) {
-    const FreezeSetting *freeze = &settings->freezes[i];
-    if (!freeze->used)
-      error_at(LOCATION_FILE(NULL), EXIT_INVALID, "--freeze: expected an input, found \"%.80s\"; %s", freeze->name,
-               THERE(INPUT, freeze->name));
+  for (int i = 0; i < settings->count; i++) {
+    const Setting *setting = &settings->list[i];
+    const char *name = setting->name;
+    if (setting->used) continue;
+    switch (setting->kind) {
+    case SETTING_DIM:
+      error_at(LOCATION_FILE(NULL), EXIT_INVALID, "--dim: expected a named dim, found \"%.80s\"; %s", name,
+               THERE(DIM, name));
+      break;
+    case SETTING_BOUND:
+      error_at(LOCATION_FILE(NULL), EXIT_INVALID, "--bound: expected a value, found \"%.80s\"; %s", name,
+               THERE(VALUE, name));
+      break;
+    case SETTING_STATE:
+      error_at(LOCATION_FILE(NULL), EXIT_INVALID,
+               "--state: expected an input and an output of one network, found \"%.80s\" and \"%.80s\"; of inputs %s; "
+               "of outputs %s",
+               name, setting->output, THERE(INPUT, name), THERE(OUTPUT, setting->output));
+      break;
+    case SETTING_FREEZE:
+      error_at(LOCATION_FILE(NULL), EXIT_INVALID, "--freeze: expected an input, found \"%.80s\"; %s", name,
+               THERE(INPUT, name));
+      break;
+    }
   }
 #undef THERE
 }

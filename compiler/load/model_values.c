@@ -49,7 +49,8 @@ void read_dims(ModelReader *reader, Json dims) {
   for (Json dim = json_first(dims); dim.item; dim = json_next(dim)) {
     DimBounds bounds = {1, 1, 1, 1};
     if (!json_check(dim, DIM_FIELDS) || !read_bounds(dim, &bounds)) continue;
-    settings_bound_dim(reader->settings, json_key(dim), &bounds);
+    const Setting *set = settings_find(reader->settings, SETTING_DIM, json_key(dim));
+    if (set) bounds = set->dim;
     const char *fault = dim_bounds_fault(reader->arena, bounds);
     if (*json_key(dim) == 0)
       error_at(json_where(dim), EXIT_INVALID, "the name is empty");
@@ -129,7 +130,7 @@ static Value *read_input(ModelReader *reader, Json json, Json name) {
 static void read_graph_input(ModelReader *reader, Json input, Json name) {
   Graph *graph = reader->graph;
   Value *value = read_input(reader, input, name);
-  const FreezeSetting *frozen = settings_frozen(reader->settings, value->name);
+  const Setting *frozen = settings_find(reader->settings, SETTING_FREEZE, value->name);
   if (!frozen)
     graph->inputs[graph->n_inputs++] = value;
   else if (!value->refused)

@@ -12,10 +12,13 @@
 static const int64_t MAX_EXTENT = INT32_MAX; /* of a named dim: fits every index type in emitted C */
 
 ModelSettings settings_new(Arena *arena, int most) {
-  return (ModelSettings){.dims = ARENA_ARRAY(arena, DimSetting, most),
-                         .bounds = ARENA_ARRAY(arena, BoundSetting, most),
-                         .states = ARENA_ARRAY(arena, StateSetting, most),
-                         .freezes = ARENA_ARRAY(arena, FreezeSetting, most)};
+  return (ModelSettings){.list = ARENA_ARRAY(arena, Setting, most)};
+}
+
+/* True, for what reads settings to end with. */
+static bool add(ModelSettings *settings, Setting setting) {
+  settings->list[settings->count++] = setting;
+  return true;
 }
 
 /* Cuts `NAME=REST` in two, at the last `=` if `last`: names may hold one, extents do not. */
@@ -36,24 +39,23 @@ static bool read_extent(const char **text, int64_t *extent) {
 }
 
 bool settings_add_dim(ModelSettings *settings, Arena *arena, const char *text) {
-  DimSetting dim = {0};
+  Setting setting = {.kind = SETTING_DIM};
+  DimBounds *dim = &setting.dim;
   const char *rest;
   int64_t extents[3];
   int n = 0;
-  if (!cut(arena, text, true, &dim.name, &rest)) return false;
+  if (!cut(arena, text, true, &setting.name, &rest)) return false;
   for (bool more = true; more;) {
     if (n == 3 || !read_extent(&rest, &extents[n])) return false;
     n++;
     more = strncmp(rest, "..", 2) == 0;
     if (more) rest += 2;
   }
-  dim.bounds = (DimBounds){extents[0], n == 3 ? extents[1] : extents[n - 1], extents[n - 1], 1};
+  *dim = (DimBounds){extents[0], n == 3 ? extents[1] : extents[n - 1], extents[n - 1], 1};
   bool has_multiple = *rest == ':';
   if (has_multiple) rest++;
-  if (has_multiple && !read_extent(&rest, &dim.bounds.multiple)) return false;
-  if (*rest) return false;
-  settings->dims[settings->n_dims++] = dim;
-  return true;
+  if (has_multiple && !read_extent(&rest, &dim->multiple)) return false;
+  return !*rest && add(settings, setting);
 }
 
 const char *dim_bounds_fault(Arena *arena, DimBounds b) {
@@ -67,53 +69,46 @@ const char *dim_bounds_fault(Arena *arena, DimBounds b) {
 }
 
 bool settings_add_bound(ModelSettings *settings, Arena *arena, const char *text) {
-  BoundSetting bound = {0};
+  Setting bound = {.kind = SETTING_BOUND};
   const char *rest;
   if (!cut(arena, text, true, &bound.name, &rest) || !read_extent(&rest, &bound.most)) return false;
   bool has_least = strncmp(rest, "..", 2) == 0;
   if (has_least) rest += 2;
   if (has_least) bound.least = bound.most;
   if ((has_least && !read_extent(&rest, &bound.most)) || *rest || bound.least > bound.most) return false;
-  settings->bounds[settings->n_bounds++] = bound;
-  return true;
+  return add(settings, bound);
 }
 
 bool settings_add_state(ModelSettings *settings, Arena *arena, const char *text) {
-  StateSetting *state = &settings->states[settings->n_states++];
-  return cut(arena, text, false, &state->input, &state->output);
+  Setting state = {.kind = SETTING_STATE};
+  return cut(arena, text, false, &state.name, &state.output) && add(settings, state);
 }
 
 bool settings_add_freeze(ModelSettings *settings, Arena *arena, const char *text) {
-  FreezeSetting *freeze = &settings->freezes[settings->n_freezes++];
-  return cut(arena, text, false, &freeze->name, &freeze->value);
+  Setting freeze = {.kind = SETTING_FREEZE};
+  return cut(arena, text, false, &freeze.name, &freeze.value) && add(settings, freeze);
 }
 
-static bool same_name(const char *network, const char *name, const char *other_network, const char *other) {
-  bool same_network = network && other_network ? !strcmp(network, other_network) : network == other_network;
-  return same_network && !strcmp(name, other);
+static bool same_network(const Setting *a, const Setting *b) {
+  return a->network && b->network ? !strcmp(a->network, b->network) : a->network == b->network;
 }
 
-/* What of it is set twice; NULL: nothing. */
-static const char *set_by_both(const StateSetting *a, const StateSetting *b, bool bundle) {
-  bool input = same_name(a->network, a->input, b->network, b->input);
-  bool output = same_name(a->network, a->output, b->network, b->output);
-  if (bundle && !a->network && input != output) return NULL;
-  return input ? a->input : output ? a->output : NULL;
+/* The name that both set; NULL: none. */
+static const char *set_by_both(const Setting *a, const Setting *b, bool bundle) {
+  if (a->kind != b->kind || !same_network(a, b)) return NULL;
+  bool name = !strcmp(a->name, b->name), output = a->kind == SETTING_STATE && !strcmp(a->output, b->output);
+  if (a->kind == SETTING_STATE && bundle && !a->network && name != output) return NULL;
+  return name ? a->name : output ? a->output : NULL;
 }
+
+static const char *const options[] = {
+    [SETTING_DIM] = "--dim", [SETTING_BOUND] = "--bound", [SETTING_STATE] = "--state", [SETTING_FREEZE] = "--freeze"};
 
 const char *settings_twice(const ModelSettings *settings, bool bundle, const char **name) {
-  for (int i = 0; i < settings->n_dims; i++)
-    for (const DimSetting *dim = &settings->dims[i], *one = settings->dims; one < dim; one++)
-      if (same_name(dim->network, *name = dim->name, one->network, one->name)) return "--dim";
-  for (int i = 0; i < settings->n_bounds; i++)
-    for (const BoundSetting *bound = &settings->bounds[i], *one = settings->bounds; one < bound; one++)
-      if (same_name(bound->network, *name = bound->name, one->network, one->name)) return "--bound";
-  for (int i = 0; i < settings->n_states; i++)
-    for (const StateSetting *state = &settings->states[i], *one = settings->states; one < state; one++)
-      if ((*name = set_by_both(state, one, bundle))) return "--state";
-  for (int i = 0; i < settings->n_freezes; i++)
-    for (const FreezeSetting *freeze = &settings->freezes[i], *one = settings->freezes; one < freeze; one++)
-      if (same_name(freeze->network, *name = freeze->name, one->network, one->name)) return "--freeze";
+  for (int i = 0; i < settings->count; i++)
+    for (int one = 0; one < i; one++)
+      if ((*name = set_by_both(&settings->list[i], &settings->list[one], bundle)))
+        return options[settings->list[i].kind];
   return NULL;
 }
 
@@ -126,36 +121,13 @@ static bool must_fit(const char *network, const ModelSettings *settings) {
   return !settings->network || (network && is_for(network, settings));
 }
 
-bool settings_bound_dim(const ModelSettings *settings, const char *name, DimBounds *bounds) {
-  const DimSetting *found = NULL;
-  for (int i = 0; settings && i < settings->n_dims; i++) {
-    DimSetting *dim = &settings->dims[i];
-    if (strcmp(dim->name, name) != 0 || !is_for(dim->network, settings)) continue;
-    dim->used = true;
-    if (!found || dim->network) found = dim;
-  }
-  if (found) *bounds = found->bounds;
-  return found;
-}
-
-const FreezeSetting *settings_frozen(const ModelSettings *settings, const char *name) {
-  const FreezeSetting *found = NULL;
-  for (int i = 0; settings && i < settings->n_freezes; i++) {
-    FreezeSetting *freeze = &settings->freezes[i];
-    if (strcmp(freeze->name, name) != 0 || !is_for(freeze->network, settings)) continue;
-    freeze->used = true;
-    if (!found || freeze->network) found = freeze;
-  }
-  return found;
-}
-
-const BoundSetting *settings_bound(const ModelSettings *settings, const char *name) {
-  const BoundSetting *found = NULL;
-  for (int i = 0; i < settings->n_bounds; i++) {
-    BoundSetting *bound = &settings->bounds[i];
-    if (strcmp(bound->name, name) != 0 || !is_for(bound->network, settings)) continue;
-    bound->used = true;
-    if (!found || bound->network) found = bound;
+const Setting *settings_find(const ModelSettings *settings, SettingKind kind, const char *name) {
+  const Setting *found = NULL;
+  for (int i = 0; settings && i < settings->count; i++) {
+    Setting *setting = &settings->list[i];
+    if (setting->kind != kind || strcmp(setting->name, name) != 0 || !is_for(setting->network, settings)) continue;
+    setting->used = true;
+    if (!found || setting->network) found = setting;
   }
   return found;
 }
@@ -209,7 +181,7 @@ static bool adopt_shape(const Value *input, int *rank, int64_t shape[MAX_RANK]) 
 }
 
 /* The input's shape and elements. False after an error. */
-static bool read_frozen(Graph *graph, const FreezeSetting *setting, Value *input) {
+static bool read_frozen(Graph *graph, const Setting *setting, Value *input) {
   const char *place = arena_format(graph->arena, "--freeze %s", setting->name);
   Json json = json_parse(graph->arena, place, setting->value, strlen(setting->value), 0);
   int64_t shape[MAX_RANK];
@@ -227,7 +199,7 @@ static bool read_frozen(Graph *graph, const FreezeSetting *setting, Value *input
   return true;
 }
 
-void settings_freeze(Graph *graph, const FreezeSetting *setting, Value *input) {
+void settings_freeze(Graph *graph, const Setting *setting, Value *input) {
   input->is_input = false;
   input->refused = !read_frozen(graph, setting, input);
   if (input->refused) input->rank = -1;
@@ -259,16 +231,16 @@ static const char *value_names_near(Arena *arena, const char *name, Value *const
 }
 
 /* After states that took others: what is left. */
-static void tell_unpaired(const Graph *graph, const StateSetting *setting, bool input_found) {
-  const char *name = input_found ? setting->output : setting->input;
+static void tell_unpaired(const Graph *graph, const Setting *setting, bool input_found) {
+  const char *name = input_found ? setting->output : setting->name;
   const char *names = input_found ? value_names_near(graph->arena, name, graph->outputs, graph->n_outputs)
                                   : value_names_near(graph->arena, name, graph->inputs, graph->n_inputs);
   error_at(LOCATION_FILE(graph->file), EXIT_INVALID, "--state: the model has no %s \"%.80s\"; it has %s",
            input_found ? "output" : "input", name, names);
 }
 
-static void pair_state(const ModelSettings *settings, Graph *graph, StateSetting *setting, State *state) {
-  int input = find_value(graph->inputs, graph->n_inputs, setting->input);
+static void pair_state(const ModelSettings *settings, Graph *graph, Setting *setting, State *state) {
+  int input = find_value(graph->inputs, graph->n_inputs, setting->name);
   int output = find_value(graph->outputs, graph->n_outputs, setting->output);
   bool found = input >= 0 && output >= 0;
   setting->used |= found;
@@ -285,15 +257,18 @@ static void pair_state(const ModelSettings *settings, Graph *graph, StateSetting
 }
 
 static void pair_states(const ModelSettings *settings, Graph *graph) {
-  if (settings->n_states == 0) return;
-  State *states = ARENA_ARRAY(graph->arena, State, graph->n_states + settings->n_states);
+  int count = 0;
+  for (int i = 0; i < settings->count; i++) count += settings->list[i].kind == SETTING_STATE;
+  if (count == 0) return;
+  State *states = ARENA_ARRAY(graph->arena, State, graph->n_states + count);
   if (graph->n_states) memcpy(states, graph->states, (size_t)graph->n_states * sizeof *states);
   graph->states = states;
   for (int own = 1; own >= 0; own--) /* what is set for all fits what is left */
-    for (int i = 0; i < settings->n_states; i++)
-      if (own ? settings->states[i].network && is_for(settings->states[i].network, settings)
-              : !settings->states[i].network)
-        pair_state(settings, graph, &settings->states[i], &graph->states[graph->n_states]);
+    for (int i = 0; i < settings->count; i++) {
+      Setting *setting = &settings->list[i];
+      bool due = own ? setting->network && is_for(setting->network, settings) : !setting->network;
+      if (setting->kind == SETTING_STATE && due) pair_state(settings, graph, setting, &graph->states[graph->n_states]);
+    }
   if (graph->n_outputs == 0)
     error_at(LOCATION_FILE(graph->file), EXIT_INVALID, "--state: no output is left; a module needs one");
 }
@@ -316,19 +291,30 @@ static void tell_unused_freeze(const Graph *graph, const char *name) {
            value_names_near(graph->arena, name, graph->inputs, graph->n_inputs));
 }
 
+static void tell_unused(const Graph *graph, const Setting *setting) {
+  switch (setting->kind) {
+  case SETTING_DIM:
+    tell_unused_dim(graph, setting->name);
+    break;
+  case SETTING_BOUND:
+    tell_unused_bound(graph, setting->name);
+    break;
+  case SETTING_FREEZE:
+    tell_unused_freeze(graph, setting->name);
+    break;
+  case SETTING_STATE:
+    break; /* told where it was not paired */
+  }
+}
+
 void settings_finish(const ModelSettings *settings, Graph *graph) {
   if (!settings) return;
   bound_values(graph, settings);
   pair_states(settings, graph);
-  for (int i = 0; i < settings->n_dims; i++)
-    if (!settings->dims[i].used && must_fit(settings->dims[i].network, settings))
-      tell_unused_dim(graph, settings->dims[i].name);
-  for (int i = 0; i < settings->n_bounds; i++)
-    if (!settings->bounds[i].used && must_fit(settings->bounds[i].network, settings))
-      tell_unused_bound(graph, settings->bounds[i].name);
-  for (int i = 0; i < settings->n_freezes; i++)
-    if (!settings->freezes[i].used && must_fit(settings->freezes[i].network, settings))
-      tell_unused_freeze(graph, settings->freezes[i].name);
+  for (int i = 0; i < settings->count; i++) {
+    const Setting *setting = &settings->list[i];
+    if (!setting->used && must_fit(setting->network, settings)) tell_unused(graph, setting);
+  }
 }
 
 AssumedDims assumed_dims_new(Arena *arena) { return (AssumedDims){text_new(arena), text_new(arena)}; }

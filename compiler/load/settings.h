@@ -15,36 +15,22 @@
 #include "load/model_files.h"
 #include "support/text.h"
 
-/* `network`: the one that the setting is of; NULL: those that it fits, and that have none of their own. */
+typedef enum SettingKind { SETTING_DIM, SETTING_BOUND, SETTING_STATE, SETTING_FREEZE } SettingKind;
 
-typedef struct DimSetting {
-  const char *network, *name;
-  DimBounds bounds;
+typedef struct Setting {
+  SettingKind kind;
+  const char *network; /* the one that it is of; NULL: those that it fits, and that have none of their own */
+  const char *name;    /* of a dim, of a value, or of an input */
+  DimBounds dim;
+  int64_t least, most; /* of bounded integers */
+  const char *output;  /* of a state */
+  const char *value;   /* of a constant, in JSON */
   bool used;
-} DimSetting;
-
-typedef struct BoundSetting {
-  const char *network, *name;
-  int64_t least, most;
-  bool used;
-} BoundSetting;
-
-typedef struct StateSetting {
-  const char *network, *input, *output;
-  bool used;
-} StateSetting;
-
-typedef struct FreezeSetting {
-  const char *network, *name, *value;
-  bool used;
-} FreezeSetting;
+} Setting;
 
 typedef struct ModelSettings {
-  int n_dims, n_bounds, n_states, n_freezes;
-  DimSetting *dims; /* each list has room for every word of the command line */
-  BoundSetting *bounds;
-  StateSetting *states;
-  FreezeSetting *freezes;
+  int count;
+  Setting *list;       /* has room for every word of the command line */
   const char *network; /* of a bundle, which they are read for; NULL: the model is in none */
   ModelFiles *files;   /* that were read before; NULL: none are kept */
 } ModelSettings;
@@ -58,8 +44,8 @@ bool settings_add_freeze(ModelSettings *settings, Arena *arena, const char *text
 
 /* Of a bundle of `count` networks: "NETWORK:NAME" is the NAME of one. */
 void settings_take_networks(ModelSettings *settings, Arena *arena, const char *const *networks, int count);
-/* The option that sets one name of one network twice, and that name; NULL: there is none. In a bundle states of no
- * named network may be each of another. */
+/* The option that is given twice for one name of one network, and that name; NULL: there is none. In a bundle states of
+ * no named network may be each of another. */
 const char *settings_twice(const ModelSettings *settings, bool bundle, const char **name);
 /* The same settings, for one network's reader; NULL: for the one model. */
 ModelSettings settings_for(const ModelSettings *settings, const char *network, ModelFiles *files);
@@ -68,19 +54,14 @@ void settings_finish_bundle(Arena *arena, const ModelSettings *settings, Graph *
 
 /* For the readers, whose settings may be NULL. */
 
-/* The dim's bounds on the command line; false if there are none. */
-bool settings_bound_dim(const ModelSettings *settings, const char *name, DimBounds *bounds);
-/* What they must be, for a message; NULL if they are. */
+/* Of that kind, for that name: what is set for this network, or else for all; NULL: nothing. */
+const Setting *settings_find(const ModelSettings *settings, SettingKind kind, const char *name);
+/* What bounds of a dim must be, for a message; NULL if they are. */
 const char *dim_bounds_fault(Arena *arena, DimBounds bounds);
 
-/* The bound of the value of that name, in a body, too; NULL: none. */
-const BoundSetting *settings_bound(const ModelSettings *settings, const char *name);
-
-/* The constant for the input of that name; NULL: none. */
-const FreezeSetting *settings_frozen(const ModelSettings *settings, const char *name);
 /* Makes an input, whose type and shape are read, a constant. Axes that are named dims or NULL get their extents from
  * the constant. */
-void settings_freeze(Graph *graph, const FreezeSetting *setting, Value *input);
+void settings_freeze(Graph *graph, const Setting *setting, Value *input);
 
 /* After a model is read: bounds values, pairs states, and reports settings whose names the model does not have. */
 void settings_finish(const ModelSettings *settings, Graph *graph);

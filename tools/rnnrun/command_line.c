@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* options.def as a table, and how its values are read. */
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -54,6 +55,14 @@ static const char *take_threads(void *into, const char *value) {
     list->items[list->count++] = (int)count;
   }
   return NULL;
+}
+
+static const char *take_signal(void *into, const char *value) {
+  char *end;
+  double *signal_ms = &((Arguments *)into)->signal_ms;
+  *signal_ms = strtod(value, &end);
+  bool good = end != value && !*end && isfinite(*signal_ms) && *signal_ms > 0;
+  return good ? NULL : "a number above 0";
 }
 
 /* ---- the table ---- */

@@ -95,7 +95,10 @@ static const Dim *named_dim(OnnxReader *reader, const char *name, const OpenAxis
   DimTable *dims = reader->graph->dims;
   DimBounds bounds;
   const DimSymbol *symbol = dim_symbol_find(dims, name);
-  if (!symbol && !settings_bound_dim(reader->settings, name, &bounds) && !sum_bounds(reader, name, &bounds))
+  const Setting *set = symbol ? NULL : settings_find(reader->settings, SETTING_DIM, name);
+  if (set)
+    bounds = set->dim;
+  else if (!symbol && !sum_bounds(reader, name, &bounds))
     bounds = dim_assume(&reader->assumed, reader->settings, name, open->input, open->axis, open->rank);
   if (!symbol) symbol = dim_symbol_add(dims, name, bounds);
   return dim_symbol(dims, symbol);
@@ -188,7 +191,7 @@ static void read_input_type(OnnxReader *reader, const Onnx__ValueInfoProto *prot
 
 static void declare_input(OnnxReader *reader, Scope *scope, const Onnx__ValueInfoProto *proto, Location where) {
   const char *name = onnx_text(proto->name);
-  const FreezeSetting *frozen = settings_frozen(reader->settings, name);
+  const Setting *frozen = settings_find(reader->settings, SETTING_FREEZE, name);
   Name *declared = name_declare(&scope->names, name, where);
   if (!declared) return;
   Value *value = graph_value(scope->graph, name, place(reader, name));
