@@ -15,7 +15,7 @@ EPS = float(np.finfo(np.float32).eps)
 SHAPES = [(1, 1), (7, 3), (33, 1), (33, 3)]
 RANDOM = [random_stack(seed) for seed in range(4)]
 # Variants of a layer may add in different orders, so the variant is fixed for all chunk sizes.
-VARIANT = "--rnn=batch_parts=1,hide=0,depth_block=0,input={},chunk={}"
+VARIANT = "--rnn=workers=1,batch_parts=1,hide=0,depth_block=0,input={},chunk={}"
 
 
 def outputs_of(path, stacks, shapes, threads):

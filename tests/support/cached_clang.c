@@ -186,7 +186,7 @@ static bool is_of_one_module(const Call *call) {
   for (int i = 0; i < call->count; i++)
     if (!strncmp(call->arguments[i], library, strlen(library))) return true;
   FileBytes text = file_read(call->arena, "runtime.c", MAX_FILE_BYTES, LOCATION_FILE("runtime.c"));
-  return text.size > strlen(several) && !memcmp(text.data, several, strlen(several));
+  return memmem(text.data, text.size, several, strlen(several));
 }
 
 static void compile_runtime(const Call *call) {
