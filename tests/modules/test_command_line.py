@@ -166,6 +166,8 @@ def test_rnncc_says_what_was_expected(rnncc, tmp_path, line, told):
     ("run m --input x", '--input: expected NAME=VALUE, found "x"'),
     ("bench m --threads 1,x", '--threads: expected whole numbers from 1, found "1,x"'),
     ("verify m --rtol -1", '--rtol: expected a number that is not negative, found "-1"'),
+    ("bench m --signal-ms 0", '--signal-ms: expected a number above 0, found "0"'),
+    ("bench m --signal-ms inf", '--signal-ms: expected a number above 0, found "inf"'),
     ("run m --input x=zeros --input x=zeros", "x is given twice"),
 ])
 def test_rnnrun_says_what_was_expected(rnnrun, line, told):
