@@ -178,6 +178,18 @@ def test_the_most_sensitive_layers_go_back_until_the_bound_is_met(rnncc, folder,
     assert counts[0] > counts[1]
 
 
+def test_the_error_of_a_layer_alone_has_none_of_the_layers_before_it(rnncc, tmp_path):
+    """Of the first one most weights are less than half a step, by one that multiplies zeros."""
+    model = Model("two")
+    first = 0.01 * normal(32, 24)
+    first[0] = 10
+    hidden = model.node("MatMul", [model.input("x", "f32", [8, 32]), model.constant(first)])
+    model.output(model.node("MatMul", [hidden, model.constant(normal(24, 6))]))
+    data = save(tmp_path, "x", [normal(8, 32) * (np.arange(32) > 0) for _ in range(8)])
+    done = quantise(rnncc, model.write(tmp_path), tmp_path / "q.json", data=data)
+    assert rows(done)["n0"][4] > 0.5 and 0 < rows(done)["n1"][4] < 0.05
+
+
 def test_a_bound_that_all_layers_meet_keeps_them(rnncc, folder, tmp_path):
     free, written = quantised(rnncc, folder, tmp_path)
     bound, same = quantised(rnncc, folder, tmp_path, f"--max-error={error(free) * 1.01}")

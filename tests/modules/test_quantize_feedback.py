@@ -250,6 +250,20 @@ def test_outside_loops_activations_of_any_size_are_seen(rnncc, tmp_path):
     assert written[0] == written[1]
 
 
+def test_a_run_shows_no_rows_of_a_longer_one_before_it(rnncc, tmp_path):
+    """So that the order of runs changes nothing: their numbers are small integers, of which sums are exact."""
+    rng = np.random.default_rng(23)
+    runs = [rng.integers(-4, 5, (steps, 2, I)).astype(np.float32) for steps in (T, 5, 4)]
+    path, integers = cell([("x", weights(24, 1, H, I), weights(25, 1, H, H))], tmp_path, "RNN"), []
+    for number, order in enumerate((runs, runs[::-1])):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        quantise(rnncc, path, folder / "q.json", "--feedback", data=save(folder, "x", order))
+        written = Written(folder / "q.json")
+        integers.append(written.dequantised(written.node("n0", "RNN")["inputs"][1])[0])
+    assert (integers[0] == integers[1]).all()
+
+
 def test_equal_weights_stay_equal_and_are_chosen_by_all_that_they_multiply(rnncc, tmp_path):
     """Of three layers W is one; R is one of the first two."""
     w, r, other = weights(17, 1, H, I), weights(18, 1, H, H), weights(19, 1, H, H)

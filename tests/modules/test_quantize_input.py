@@ -68,6 +68,15 @@ def test_samples_that_do_not_fit_are_named(rnncc, model, tmp_path, array, words)
     assert f"{tmp_path}/a1.npy: " in done.stderr
 
 
+@pytest.mark.parametrize("count", [0, 3, 6])
+def test_a_file_of_a_constant_extent_has_whole_samples(rnncc, tmp_path, count):
+    model = Model("whole")
+    model.output(model.node("MatMul", [model.input("x", "f32", [4, 6]), model.constant(normal(6, 5))]))
+    np.save(tmp_path / "a.npy", good(count))
+    refused(rnncc, model.write(tmp_path), tmp_path, 2, f"its shape is [{count}, 6], but the input is `x` f32[4, 6]",
+            f"--data={tmp_path}/a.npy")
+
+
 @pytest.mark.parametrize("options, words", [
     (["--data={0}/none*.npy"], "{0}/none*.npy: error: no file matches"),
     (["--data=z={0}/a.npy"], "--data z: the model has no such input"),
