@@ -215,6 +215,17 @@ def test_a_weight_that_only_a_loop_reads_is_trained(compile, tmp_path):
         trainer.step("sgd", rate)
 
 
+def test_a_weight_that_a_loop_hands_on_as_it_is_has_a_gradient_of_each_turn(compile, tmp_path):
+    """By an Identity, as exporters write it."""
+    model = Model()
+    x, w, start = model.input("x", "f32", [3]), weight(model, "w", numpy.full(3, 2)), weight(model, "start", numpy.zeros(3))
+    body = body_of(model, lambda b, i, c, y, s: [c, b.node("Add", [y, s]), b.node("Identity", [s])], i="i64", c="bool", y="f32", s="f32")
+    last, _ = model.node("Loop", [model.constant(numpy.array(30)), None, start, w], 2, body=body)
+    trainer = trainer_of(compile(total(model, x, last).write(tmp_path), "--train"))
+    _, gradients = gradients_of(trainer, {"x": numpy.zeros(3, numpy.float32)})
+    assert (gradients["w"] == 30).all() and (gradients["start"] == 1).all()
+
+
 def in_branches():
     """One weight that both read, also within a branch of a branch, and one that only one does."""
     model = Model()
@@ -280,15 +291,26 @@ def test_a_weight_that_a_branch_reads_once_its_loop_is_written_out_is_trained(co
     assert numpy.allclose(gradients["start"], due + outside, rtol=1e-6)
 
 
+def an_extent(b, x):
+    return b.node("Gather", [b.node("Shape", [b.node("NonZero", [x])]), b.constant(numpy.array(1))])
+
+
+def a_sum_of_floats(b, x):
+    """The loop alone knows how often it has run."""
+    count = b.node("ReduceSum", [b.node("Sign", [x])], keepdims=0)
+    return b.node("Min", [b.node("Cast", [count], to="i64"), b.constant(numpy.array(8))])
+
+
+@pytest.mark.every_case
 @pytest.mark.parametrize("within", ["Scan", "If"])
-def test_a_loop_in_a_body_runs_as_often_as_the_body_finds(compile, tmp_path, within):
+@pytest.mark.parametrize("turns_of", [an_extent, a_sum_of_floats])
+def test_a_loop_in_a_body_runs_as_often_as_the_body_finds(compile, tmp_path, within, turns_of):
     """It adds w for each element of x that is not 0."""
     model = Model()
     w, start = weight(model, "w", numpy.ones(3)), model.constant(numpy.zeros(3, numpy.float32))
 
     def added(b, x):
-        shape = b.node("Shape", [b.node("NonZero", [x])])
-        turns = b.node("Gather", [shape, model.constant(numpy.array(1))])
+        turns = turns_of(b, x)
         return b.node("Loop", [turns, None, start], body=body_of(model, lambda e, i, c, y: [c, e.node("Add", [y, w])],
                                                                  i="i64", c="bool", y="f32"))
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """RNNTraining, GRUTraining, LSTMTraining and their gradients, RNNGradient, GRUGradient, LSTMGradient, over all attributes:
-against central differences in double precision."""
+against central differences in double precision. Layers without a bias that are trained."""
 import re
 
 import numpy as np
@@ -8,11 +8,13 @@ import pytest
 
 from support.amount import long_tests, some
 from support.emitted import run_by
+from support.model_builder import Model
 from support.module import Module
 from support.recurrent import OUTPUTS
 from support.recurrent_gradients import OF_INPUTS, Trained, check_gradients, model_of_training, training_configuration
 from support.recurrent_groups import GROUP, in_groups
 from support.refusal import refused
+from support.trainers import gradients_of, trainer_of
 
 CONFIGURATIONS = [training_configuration(seed) for seed in some(range(300), 60)]
 
@@ -276,3 +278,22 @@ def test_panels_in_parts_agree_with_central_differences(cell, target, compile, r
     with Module(compile(path, f"--target={target}")) as module, module.context(2) as context:
         got = context.run(configuration.named(feeds))
     check_gradients(configuration, feeds, configuration.own(got))
+
+
+@pytest.mark.parametrize("op, gates", [("RNN", 1), ("GRU", 3), ("LSTM", 4)])
+def test_a_layer_without_a_bias_is_trained_as_one_whose_bias_is_zeros(compile, tmp_path, op, gates):
+    """What it begins with stands behind the bias, and is trained, too."""
+    rng, found = np.random.default_rng(5), []
+    shapes = {"W": (1, gates * 4, 3), "R": (1, gates * 4, 4), "h0": (1, 2, 4), "B": (1, gates * 8)}
+    arrays = {name: (name != "B") * rng.uniform(-0.7, 0.7, shape).astype(np.float32) for name, shape in shapes.items()}
+    x, scale = (rng.uniform(-1, 1, shape).astype(np.float32) for shape in ((5, 2, 3), (5, 1, 2, 4)))
+    for bias in ("", "B"):
+        model = Model(f"layer{bias}")
+        W, R, h0 = (model.constant(arrays[name], name) for name in ("W", "R", "h0"))
+        B = model.constant(arrays["B"], "B") if bias else None
+        steps = model.node(op, [model.input("x", "f32", x.shape), W, R, B, None, h0], ["steps"], hidden_size=4)
+        model.output(model.node("ReduceSum", [model.node("Mul", [steps, model.input("scale", "f32", scale.shape)])], keepdims=0))
+        found.append(gradients_of(trainer_of(compile(model.write(tmp_path), "--train")), {"x": x, "scale": scale})[1])
+    assert found[0].keys() == {"W", "R", "h0"} == found[1].keys() - {"B"}
+    for name, gradient in found[0].items():
+        assert np.abs(gradient).max() > 0.1 and np.abs(gradient - found[1][name]).max() < 1e-5, name
