@@ -13,6 +13,7 @@ from graphs.movement_models import CASES as MOVEMENTS
 from graphs.op_models import CASES as OPERATORS
 from graphs.quantised_models import QUANTISED
 from support.amount import long_tests
+from support.machine import need_target
 from support.merge import merged
 from support.small_networks import networks, recurrent
 from support.watched import made
@@ -37,9 +38,11 @@ def sanitizers():
 
 @pytest.fixture
 def sanitized(rnncc, tmp_path):
-    """sanitized(model, target) -> the module. level: how far clang optimises, in place of -O1."""
+    """sanitized(model, target) -> the module, which this CPU can run, or the test is skipped. level: how far clang
+    optimises, in place of -O1."""
 
     def build(model, target, level=""):
+        need_target(f"--target={target}")
         done = rnncc(model, "--emit=c", f"--target={target}", "-o", tmp_path / "c")
         assert done.returncode == 0, done.stderr
         return made(tmp_path / "c", CLANG, level)
