@@ -165,10 +165,21 @@ static int64_t pieces_of_file(const Graph *graph, const Files *files, int k) {
   return count;
 }
 
+/* A file that is cut into pieces may end in one that is too short. */
+static void check_length(const DimSymbol *symbol, const Value *input, int64_t length, Location where) {
+  if (length < symbol->min)
+    fatal_at(where, EXIT_INVALID, "a piece of input %s has %s = %" PRId64 "; expected %" PRId64 " or more", input->name,
+             symbol->name, length, symbol->min);
+  if (length % symbol->multiple)
+    fatal_at(where, EXIT_INVALID, "input %s has %s = %" PRId64 ", which is no multiple of %" PRId64, input->name,
+             symbol->name, length, symbol->multiple);
+}
+
 /* One length for each dim, within its bounds. */
 static void check_dims(const Graph *graph, const Run *run) {
   int count = dim_symbol_count(graph->dims);
   int64_t *values = ARENA_ARRAY(graph->arena, int64_t, count + 1);
+  Location where = LOCATION_FILE(run->file);
   for (int i = 0; i < count; i++) values[i] = -1;
   for (int i = 0; i < graph->n_inputs; i++)
     for (int axis = 0; axis < graph->inputs[i]->rank; axis++) {
@@ -176,13 +187,9 @@ static void check_dims(const Graph *graph, const Run *run) {
       int64_t length = run->inputs[i].shape[axis];
       if (!symbol) continue;
       if (values[symbol->index] >= 0 && values[symbol->index] != length)
-        fatal_at(LOCATION_FILE(run->file), EXIT_INVALID,
-                 "input %s has %s = %" PRId64 ", but another input has %" PRId64, graph->inputs[i]->name, symbol->name,
-                 length, values[symbol->index]);
-      if (length % symbol->multiple)
-        fatal_at(LOCATION_FILE(run->file), EXIT_INVALID,
-                 "input %s has %s = %" PRId64 ", which is no multiple of %" PRId64, graph->inputs[i]->name,
-                 symbol->name, length, symbol->multiple);
+        fatal_at(where, EXIT_INVALID, "input %s has %s = %" PRId64 ", but another input has %" PRId64,
+                 graph->inputs[i]->name, symbol->name, length, values[symbol->index]);
+      check_length(symbol, graph->inputs[i], length, where);
       values[symbol->index] = length;
     }
 }

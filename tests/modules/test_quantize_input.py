@@ -77,6 +77,18 @@ def test_a_file_of_a_constant_extent_has_whole_samples(rnncc, tmp_path, count):
             f"--data={tmp_path}/a.npy")
 
 
+@pytest.mark.parametrize("bounds, count, words", [
+    ((3, 4, 8), 9, "a piece of input x has B = 1; expected 3 or more"),
+    ((2, 4, 8, 2), 11, "input x has B = 3, which is no multiple of 2")])
+def test_the_last_piece_of_a_file_must_fit(rnncc, tmp_path, bounds, count, words):
+    model = Model("pieces")
+    model.dim("B", *bounds)
+    model.output(model.node("MatMul", [model.input("x", "f32", ["B", 6]), model.constant(normal(6, 5))]))
+    np.save(tmp_path / "a.npy", good(count))
+    done = refused(rnncc, model.write(tmp_path), tmp_path, 2, words, f"--data={tmp_path}/a.npy")
+    assert f"{tmp_path}/a.npy: " in done.stderr
+
+
 @pytest.mark.parametrize("options, words", [
     (["--data={0}/none*.npy"], "{0}/none*.npy: error: no file matches"),
     (["--data=z={0}/a.npy"], "--data z: the model has no such input"),
