@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #if defined __F16C__ || defined __aarch64__
+#define HALF_CONVERTS /* by _Float16 */
 
 static inline float f16_to_f32(uint16_t h) {
   union {

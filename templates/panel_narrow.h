@@ -54,6 +54,9 @@ static inline int64_t narrow_scale_floats(int group, int64_t depth, int64_t vect
 typedef uint8_t narrow_bytes __attribute__((vector_size(LANES), aligned(1), may_alias));
 typedef int8_t narrow_signed __attribute__((vector_size(LANES)));
 typedef uint16_t narrow_halves __attribute__((vector_size(2 * LANES), aligned(2), may_alias));
+#ifdef HALF_CONVERTS
+typedef _Float16 narrow_f16 __attribute__((vector_size(2 * LANES)));
+#endif
 typedef uint32_t narrow_words __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef int32_t narrow_integers __attribute__((vector_size(4 * LANES)));
 typedef float narrow_floats_of __attribute__((vector_size(4 * LANES)));
@@ -64,13 +67,17 @@ SIMD_FUNCTION vec widen_bf16(const float *p, int64_t i) {
   return (narrow_floats_of)(words << 16);
 }
 
-/* Compilers know the loop as an instruction where the CPU has one. */
+/* One instruction where the CPU converts a whole vector; of the loop clang makes several, of four elements each. */
 SIMD_FUNCTION vec widen_f16(const float *p) {
   narrow_halves halves = *(const narrow_halves *)(const void *)p;
+#ifdef HALF_CONVERTS
+  return __builtin_convertvector((narrow_f16)halves, narrow_floats_of);
+#else
   narrow_floats_of wide = {0};
 #pragma clang loop unroll(full)
   for (int i = 0; i < LANES; i++) wide[i] = f16_to_f32(halves[i]);
   return wide;
+#endif
 }
 
 SIMD_FUNCTION vec widen_i8(const float *p) {
@@ -113,22 +120,36 @@ static inline int64_t narrow_left(int type, int64_t left) {
   return narrow_steps(type) == 1 ? 0 : narrow_steps(type) == 2 ? left == 1 : left;
 }
 
+/* The steps of one word, from k on. */
+SIMD_FUNCTION void narrow_word(int type, PanelRow *sums, int rows, int vectors, const float *const *at, int64_t k,
+                               int64_t a_depth, const float *panel) {
+  const int steps = narrow_steps(type);
+  const float *p = panel + narrow_floats(type, k, vectors);
+  if (rows > 1 && steps > 2) { /* eight steps of all heights of blocks would be most of a small module */
+#pragma clang loop unroll(disable)
+    for (int i = 0; i < steps; i++) narrow_step(type, sums, rows, vectors, at, k, a_depth, p, i);
+    return;
+  }
+#pragma clang loop unroll(full)
+  for (int i = 0; i < steps; i++) narrow_step(type, sums, rows, vectors, at, k, a_depth, p, i);
+}
+
+/* Words in a turn of a loop. With DEPTH_STEPS of them clang loads elements ahead where registers are few, and spills
+ * sums. */
+enum { NARROW_WORDS = LANE_OPERANDS || TWO_OPERANDS ? 1 : 2 };
+
 SIMD_FUNCTION void narrow_sums(int type, PanelRow *sums, int rows, int vectors, const float *a, int64_t a_row,
                                int64_t a_depth, const float *panel, int64_t depth) {
   const int steps = narrow_steps(type);
   const float *at[PANEL_ROWS];
   panel_rows_at(at, rows, a, a_row);
   int64_t whole = depth / steps * steps;
-#pragma clang loop unroll_count(DEPTH_STEPS)
-  for (int64_t k = 0; k < whole; k += steps) {
-    const float *p = panel + narrow_floats(type, k, vectors);
-    if (rows > 1 && steps > 2) { /* eight steps of all heights of blocks would be most of a small module */
+  if (FEW_REGISTERS && type == WEIGHTS_F16) { /* in two steps a GRU's tile, which fills the registers, spills sums */
 #pragma clang loop unroll(disable)
-      for (int i = 0; i < steps; i++) narrow_step(type, sums, rows, vectors, at, k, a_depth, p, i);
-      continue;
-    }
-#pragma clang loop unroll(full)
-    for (int i = 0; i < steps; i++) narrow_step(type, sums, rows, vectors, at, k, a_depth, p, i);
+    for (int64_t k = 0; k < whole; k += steps) narrow_word(type, sums, rows, vectors, at, k, a_depth, panel);
+  } else {
+#pragma clang loop unroll_count(NARROW_WORDS)
+    for (int64_t k = 0; k < whole; k += steps) narrow_word(type, sums, rows, vectors, at, k, a_depth, panel);
   }
   const float *last = panel + narrow_floats(type, whole, vectors);
   for (int64_t i = 0; i < narrow_left(type, depth - whole); i++)

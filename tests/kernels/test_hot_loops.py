@@ -188,7 +188,7 @@ def test_a_transposed_convolution_has_the_tiles_of_an_ordinary_one(target, sums,
 
 
 @pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4"])
-@pytest.mark.parametrize("precision", some(["int8", "bf16", "f16", "int4:32"], 1))
+@pytest.mark.parametrize("precision", some(["bf16", "f16", "int8", "int4:32"], 2))
 def test_small_weights_become_floats_in_registers(precision, target, tmp_path):
     """Beside the sums, of which a GRU has three vectors in four parts, the most of all cells."""
     rnncc, model = build_directory() / "compiler" / "rnncc", static_run.written("gru_256", tmp_path)
