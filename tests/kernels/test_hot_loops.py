@@ -164,6 +164,20 @@ def test_a_depthwise_tile_of_stride_2_stays_in_registers(target, tmp_path):
     assert spills and not any(spills)
 
 
+def test_a_tile_of_one_vector_of_channels_stays_in_registers(tmp_path):
+    """On SVE clang copies such sums from step to step: of 25 columns it moved 18 vectors to the stack or from there."""
+    model, draw = Model("vector"), numpy.random.default_rng(6)
+    x = model.input("x", "f32", [1, 8, 14, 14])
+    for kernels, channels in ((64, 8), (8, 64)):
+        weights, bias = (model.constant(draw.standard_normal(shape).astype(numpy.float32))
+                         for shape in ((kernels, channels, 1, 1), kernels))
+        x = model.node("Conv", [x, weights, bias])
+    model.output(x)
+    loops = static_run.found_in(build_directory() / "compiler" / "rnncc", model.write(tmp_path), tmp_path / "c",
+                                "aarch64-linux-gnu+sve256")
+    assert max(found.loop.sums for found in loops) == 20 and not any(found.loop.spills for found in loops)
+
+
 @pytest.mark.parametrize("target, sums", [("x86-64-v3", 10), ("aarch64-linux-gnu", 16), ("riscv64-linux-gnu+rvv128", 12)])
 def test_a_row_from_memory_has_sums_enough_for_the_widest_cpu(target, sums, tmp_path):
     """Weights beyond a quarter of the last cache: one panel at a time."""

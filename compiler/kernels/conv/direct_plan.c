@@ -365,8 +365,10 @@ static void consider_passes(const Search *s, DirectPlan plan, bool usual) {
       consider_orders(s, plan, usual && plan.pass == 0);
 }
 
-/* Registers that clang does not use for sums, weights or an input, or it spills. */
+/* Registers that clang does not use for sums, weights or an input, or it spills. Those that it keeps for sums that it
+ * copies are too few for a single vector's. */
 static int spare_registers(const Target *target, int oc_vectors) {
+  if (target->kept_registers) return oc_vectors == 2 ? 1 : 2;
   if (!target->reads_ahead) return oc_vectors <= 2 ? 1 : 2;
   return oc_vectors == 3 ? 0 : oc_vectors == 2 ? 1 : 2;
 }
