@@ -264,6 +264,33 @@ def test_equalising_undoes_channels_of_unlike_scales(rnncc, tmp_path):
     assert np.allclose(out, into, rtol=0.05)
 
 
+def test_equalising_reaches_convolutions_and_groups(rnncc, tmp_path):
+    """Behind a pooling, a convolution of two groups, then one of single pixels; hidden channels of unlike scales."""
+    channels, spread = 8, np.geomspace(0.02, 50, 8).astype(np.float32)
+    into = (1 / spread).reshape(2, -1).repeat(channels // 2, axis=0)
+    weights = [normal(channels, 3, 3, 3) * spread.reshape(-1, 1, 1, 1),
+               normal(channels, channels // 2, 3, 3) * into[:, :, None, None] * spread[::-1].reshape(-1, 1, 1, 1),
+               normal(5, channels, 1, 1) / spread[::-1].reshape(1, -1, 1, 1)]
+    model = Model("convs")
+    value = model.input("x", "f32", [1, 3, 12, 12])
+    for k, (own, group) in enumerate(zip(weights, (1, 2, 1), strict=True)):
+        if k == 1:
+            value = model.node("MaxPool", [value], kernel_shape=[2, 2], strides=[2, 2])
+        bias = [model.constant(normal(len(own)) * np.abs(own).max((1, 2, 3)))] if k < 2 else []
+        value = model.node("Conv", [value, model.constant(own), *bias], outputs=[f"conv{k}"], group=group)
+        value = model.node("Relu", [value]) if k < 2 else value
+    model.output(value)
+    path, data = model.write(tmp_path), save(tmp_path, "x", [normal(1, 3, 12, 12) for _ in range(12)])
+    plain = quantise(rnncc, path, tmp_path / "p.json", data=data)
+    done = quantise(rnncc, path, tmp_path / "q.json", "--equalize", data=data)
+    assert error(done) < 0.3 * error(plain)
+    written = Written(tmp_path / "q.json")
+    integers = [written.dequantised(node["inputs"][1]) for node in written.model["nodes"] if node["op"] == "Conv"]
+    first, second, third = [np.abs(numbers * scale.reshape(-1, 1, 1, 1)) for numbers, scale in integers]
+    assert np.allclose(first.max((1, 2, 3)), second.reshape(2, 4, 4, 9).max((1, 3)).ravel(), rtol=0.1)
+    assert np.allclose(second.max((1, 2, 3)), third.max((0, 2, 3)), rtol=0.1)
+
+
 @pytest.mark.parametrize("op, gates", [("LSTM", 4), ("GRU", 3), ("RNN", 1)])
 @pytest.mark.parametrize("directions", [1, 2])
 def test_recurrent_weights_have_a_scale_by_row_and_direction(rnncc, rnnrun, compile, tmp_path, op, gates, directions):
