@@ -27,14 +27,16 @@ static void softmax_row(const float *x, float *y, int64_t n) {
   for (int64_t i = 0; i < whole; i += LANES) top = vmax(top, vload(x + i));
   if (rest) top = vmax(top, vselect(vmask_first(rest), vload_n(x + whole, rest), top));
   top = vset(vhmax(top));
+#pragma clang loop unroll(                                                                                             \
+    disable) /* of two exponentials some constants would be on the stack where registers are few */
   for (int64_t i = 0; i < whole; i += LANES) {
-    vec shifted = vsub(vload(x + i), top), exponential = vexp(shifted);
+    vec shifted = vsub(vload(x + i), top), exponential = vexp_shifted(shifted);
     sum = vadd(sum, exponential);
     vstore(y + i, first_result(shifted, exponential));
   }
   vec last = vzero();
   if (rest) {
-    vec shifted = vsub(vload_n(x + whole, rest), top), exponential = vexp(shifted);
+    vec shifted = vsub(vload_n(x + whole, rest), top), exponential = vexp_shifted(shifted);
     sum = vadd(sum, vselect(vmask_first(rest), exponential, vzero()));
     last = first_result(shifted, exponential);
   }
@@ -48,7 +50,7 @@ static void softmax_columns(const float *x, float *y, int64_t n, int64_t inner, 
   vec top = vset(-__builtin_inff()), sum = vzero();
   for (int64_t i = 0; i < n; i++) top = vmax(top, vload_n(x + i * inner, lanes));
   for (int64_t i = 0; i < n; i++) {
-    vec shifted = vsub(vload_n(x + i * inner, lanes), top), exponential = vexp(shifted);
+    vec shifted = vsub(vload_n(x + i * inner, lanes), top), exponential = vexp_shifted(shifted);
     sum = vadd(sum, exponential);
     vstore_n(y + i * inner, first_result(shifted, exponential), lanes);
   }

@@ -5,8 +5,8 @@
  * zero or denormal. Error bounds over all floats, in units in the last place of the true result, as
  * tests/kernels/math_ulp.c checks them:
  *
- *   vexp 2    vexp2_shifted 3    vexpm1 2    vtanh 4    vsigmoid 4    vlog 4    vsoftplus 4    verf 2    vmish 5
- *   vpow 1
+ *   vexp 2    vexp_shifted 2    vexp2_shifted 3    vexpm1 2    vtanh 4    vsigmoid 4    vlog 4    vsoftplus 4    verf 2
+ *   vmish 5    vpow 1
  *   vsin vcos vtan vasin vacos vatan vsinh vcosh vasinh vacosh vatanh 1
  *
  * vpow is in pow.h, the functions of the last line are in trig.h.
@@ -55,6 +55,13 @@ SIMD_FUNCTION vec vexp(vec x) {
   return vselect(vlt(x, vset(-0x1.5d589ep6f)), vzero(), y);             /* below log(FLT_MIN) */
 }
 
+/* e^x for x <= 0: what softmax takes of values less their maximum. From -88 down it is 0. The power is a factor of its
+ * own: added to the exponent of a NaN, it could make a number. */
+SIMD_FUNCTION vec vexp_shifted(vec x) {
+  vec bounded = vmax_bound(x, vset(-88.0f)), t = vexp_power(bounded);
+  return vmul(vexp_reduced(vexp_rest(bounded, t)), vscale2(vset(1.0f), t));
+}
+
 /* 2^f for |f| <= 1/2, within 1.3 FLT_EPSILON of itself. */
 SIMD_FUNCTION vec vexp2_reduced(vec f) {
   vec p = vfma(vset(0x1.3ce8acp-7f), f, vset(0x1.5bda3cp-10f));
@@ -64,8 +71,7 @@ SIMD_FUNCTION vec vexp2_reduced(vec f) {
   return vfma(vset(1.0f), f, p);
 }
 
-/* 2^y for y <= 1: what softmax takes of scores less their maximum, over log 2. From -127 down it is 0. The power is a
- * factor of its own: added to the exponent of a NaN, it could make a number. */
+/* 2^y for y <= 1: what attention takes of scores less their maximum, over log 2. From -127 down it is 0. */
 SIMD_FUNCTION vec vexp2_shifted(vec y) {
   vec bounded = vmax_bound(y, vset(-127.0f)), t = vadd(bounded, vround_shift());
   return vmul(vexp2_reduced(vsub(bounded, vunshift(t))), vscale2(vset(1.0f), t));

@@ -309,29 +309,42 @@ static void gelu_within_its_bound(const char *name, vec (*function)(vec), double
 static vec call_gelu(vec x) { return vgelu(x); }
 static vec call_gelu_tanh(vec x) { return vgelu_tanh(x); }
 
-/* ---- 2^y of softmax ---- */
+/* ---- powers of softmax ---- */
 
-static bool is_wanted_of(float x, float y, Measure *worst) {
+typedef struct Shifted {
+  const char *name;
+  vec (*of)(vec);
+  double (*exact)(double);
+  float zero, most; /* the result is 0 from here down; arguments are at most so much */
+  double bound;
+} Shifted;
+
+static bool is_wanted_of(const Shifted *power, float x, float y, Measure *worst) {
   if (x != x) return y != y;
-  if (x <= -127.0f) return y == 0;
-  double error = x > 1 ? 0 : ulp_error(y, exp2((double)x), 0x1p-126);
+  if (x <= power->zero) return y == 0;
+  double error = x > power->most ? 0 : ulp_error(y, power->exact((double)x), 0x1p-126);
   if (error > worst->worst) *worst = (Measure){error, x};
   return true;
 }
 
-/* Up to 1. From -127 down it is 0, and a NaN stays one, whatever its lower bits, which a power's would meet. */
-static void exp2_shifted_within_its_bound(void) {
+/* A NaN stays one, whatever its lower bits, which a power's would meet. */
+static void shifted_within_its_bound(const Shifted *power) {
   Measure worst = {0, 0};
   int wrong = 0;
   for (uint64_t bits = 0; bits < UINT64_C(1) << 32; bits += (uint64_t)STRIDE * LANES) {
     float x[LANES], y[LANES];
     for (int i = 0; i < LANES; i++) x[i] = float_of((uint32_t)bits + (uint32_t)i * STRIDE);
-    vstore(y, vexp2_shifted(vload(x)));
-    for (int i = 0; i < LANES; i++) wrong += !is_wanted_of(x[i], y[i], &worst);
+    vstore(y, power->of(vload(x)));
+    for (int i = 0; i < LANES; i++) wrong += !is_wanted_of(power, x[i], y[i], &worst);
   }
-  tap_case(worst.worst <= 3 && wrong == 0, "vexp2_shifted_within_3_ulp", "%.3f ULP at %a, %d no NaN or not 0",
-           worst.worst, (double)worst.at, wrong);
+  tap_case(worst.worst <= power->bound && wrong == 0, power->name, "%.3f ULP at %a, %d no NaN or not 0", worst.worst,
+           (double)worst.at, wrong);
 }
+
+static vec call_exp_shifted(vec x) { return vexp_shifted(x); }
+static vec call_exp2_shifted(vec y) { return vexp2_shifted(y); }
+static const Shifted exp_shifted = {"vexp_shifted_within_2_ulp", call_exp_shifted, exp, -88, 0, 2};
+static const Shifted exp2_shifted = {"vexp2_shifted_within_3_ulp", call_exp2_shifted, exp2, -127, 1, 3};
 
 /* ---- pow ---- */
 
@@ -406,7 +419,8 @@ int main(void) {
   parabolas_agree_with_references();
   measure_all();
   pow_within_its_bound();
-  exp2_shifted_within_its_bound();
+  shifted_within_its_bound(&exp_shifted);
+  shifted_within_its_bound(&exp2_shifted);
   gelu_within_its_bound("vgelu_within_its_bound", call_gelu, gelu);
   gelu_within_its_bound("vgelu_tanh_within_its_bound", call_gelu_tanh, gelu_tanh);
   return tap_end();

@@ -99,7 +99,7 @@ CAUSES = """\
   ten. Neoverse V1 has four, which need sixteen: rows of 14 pixels have fewer.
 * SSD's maps of four pixels and of one have even fewer. They are 0.02% of its work.
 * Apple M1: a turn ends with addresses that only every third one computes, and Cyclone's window is too short to hide them.
-* Softmax has no tile. Of SSE its exponential looks like a product.
+* Softmax has no tile. Of SSE and NEON its exponential looks like a product, and its steps wait for each other.
 """
 
 
