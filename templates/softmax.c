@@ -27,8 +27,8 @@ static void softmax_row(const float *x, float *y, int64_t n) {
   for (int64_t i = 0; i < whole; i += LANES) top = vmax(top, vload(x + i));
   if (rest) top = vmax(top, vselect(vmask_first(rest), vload_n(x + whole, rest), top));
   top = vset(vhmax(top));
-#pragma clang loop unroll(                                                                                             \
-    disable) /* of two exponentials some constants would be on the stack where registers are few */
+  /* Of two exponentials some constants would be on the stack where registers are few. */
+#pragma clang loop unroll(disable)
   for (int64_t i = 0; i < whole; i += LANES) {
     vec shifted = vsub(vload(x + i), top), exponential = vexp_shifted(shifted);
     sum = vadd(sum, exponential);
