@@ -26,6 +26,7 @@ static void bound_value(Graph *graph, const Setting *bound, Value *value) {
 
 void bound_values(Graph *graph, const ModelSettings *settings) {
   int n_nodes = graph->n_nodes, n_values = graph->n_values;
+  if (!settings_count(settings, SETTING_BOUND)) return;
   for (int i = 0; i < n_values; i++) {
     const Setting *bound = settings_find(settings, SETTING_BOUND, graph->values[i]->name);
     if (bound && !graph->values[i]->data) bound_value(graph, bound, graph->values[i]);

@@ -121,6 +121,12 @@ static bool must_fit(const char *network, const ModelSettings *settings) {
   return !settings->network || (network && is_for(network, settings));
 }
 
+int settings_count(const ModelSettings *settings, SettingKind kind) {
+  int count = 0;
+  for (int i = 0; settings && i < settings->count; i++) count += settings->list[i].kind == kind;
+  return count;
+}
+
 const Setting *settings_find(const ModelSettings *settings, SettingKind kind, const char *name) {
   const Setting *found = NULL;
   for (int i = 0; settings && i < settings->count; i++) {
@@ -257,8 +263,7 @@ static void pair_state(const ModelSettings *settings, Graph *graph, Setting *set
 }
 
 static void pair_states(const ModelSettings *settings, Graph *graph) {
-  int count = 0;
-  for (int i = 0; i < settings->count; i++) count += settings->list[i].kind == SETTING_STATE;
+  int count = settings_count(settings, SETTING_STATE);
   if (count == 0) return;
   State *states = ARENA_ARRAY(graph->arena, State, graph->n_states + count);
   if (graph->n_states) memcpy(states, graph->states, (size_t)graph->n_states * sizeof *states);

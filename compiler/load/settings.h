@@ -54,6 +54,7 @@ void settings_finish_bundle(Arena *arena, const ModelSettings *settings, Graph *
 
 /* For the readers, whose settings may be NULL. */
 
+int settings_count(const ModelSettings *settings, SettingKind kind);
 /* Of that kind, for that name: what is set for this network, or else for all; NULL: nothing. */
 const Setting *settings_find(const ModelSettings *settings, SettingKind kind, const char *name);
 /* What bounds of a dim must be, for a message; NULL if they are. */

@@ -12,14 +12,15 @@
 
 /* How an option's value is read, and the type of the field that it goes to. */
 typedef enum ActionKind {
-  ACTION_FLAG,    /* bool; no value */
-  ACTION_TEXT,    /* const char *; not empty */
-  ACTION_COUNT,   /* int, from 1 to `limit` */
-  ACTION_NUMBER,  /* double, not negative */
-  ACTION_SECONDS, /* double, above 0; an `s` may follow */
-  ACTION_CHOICE,  /* an enum: `limit` plus the place of the value among the option's words */
-  ACTION_CALL,    /* `call` reads it */
-  ACTION_HELP     /* `all`, or no value */
+  ACTION_FLAG,     /* bool; no value */
+  ACTION_TEXT,     /* const char *; not empty */
+  ACTION_COUNT,    /* int, from 1 to `limit` */
+  ACTION_NUMBER,   /* double, not negative */
+  ACTION_POSITIVE, /* double, above 0 */
+  ACTION_SECONDS,  /* double, above 0; an `s` may follow */
+  ACTION_CHOICE,   /* an enum: `limit` plus the place of the value among the option's words */
+  ACTION_CALL,     /* `call` reads it */
+  ACTION_HELP      /* `all`, or no value */
 } ActionKind;
 
 typedef struct Action {

@@ -69,10 +69,12 @@ static const char *read_count(int *field, const char *value, int limit, char exp
   return NULL;
 }
 
-static const char *read_number(double *field, const char *value) {
+static const char *read_number(double *field, const char *value, bool zero) {
   char *end;
   double number = strtod(value, &end);
-  if (end == value || *end || !isfinite(number) || number < 0) return "a number that is not negative";
+  bool fits = zero ? number >= 0 : number > 0;
+  if (end == value || *end || !isfinite(number) || !fits)
+    return zero ? "a number that is not negative" : "a number above 0";
   *field = number;
   return NULL;
 }
@@ -111,7 +113,9 @@ static const char *read_value(const CommandOption *option, void *into, const cha
   case ACTION_COUNT:
     return read_count(field, value, action->limit, expected);
   case ACTION_NUMBER:
-    return read_number(field, value);
+    return read_number(field, value, true);
+  case ACTION_POSITIVE:
+    return read_number(field, value, false);
   case ACTION_SECONDS:
     return read_seconds(field, value);
   case ACTION_CHOICE:

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* options.def as a table, and how its values are read. */
-#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -57,14 +56,6 @@ static const char *take_threads(void *into, const char *value) {
   return NULL;
 }
 
-static const char *take_signal(void *into, const char *value) {
-  char *end;
-  double *signal_ms = &((Arguments *)into)->signal_ms;
-  *signal_ms = strtod(value, &end);
-  bool good = end != value && !*end && isfinite(*signal_ms) && *signal_ms > 0;
-  return good ? NULL : "a number above 0";
-}
-
 /* ---- the table ---- */
 
 enum {
@@ -81,6 +72,7 @@ enum {
 #define TEXT(name) {.kind = ACTION_TEXT, FIELD(name)}
 #define COUNT(name) {.kind = ACTION_COUNT, FIELD(name), .limit = INT32_MAX}
 #define NUMBER(name) {.kind = ACTION_NUMBER, FIELD(name)}
+#define POSITIVE(name) {.kind = ACTION_POSITIVE, FIELD(name)}
 #define CALL(function) {.kind = ACTION_CALL, .call = (function)}
 #define HELP {.kind = ACTION_HELP}
 
