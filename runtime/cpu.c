@@ -5,8 +5,6 @@
  */
 #include "cpu.h"
 
-#include <stdbool.h>
-
 #if defined __x86_64__
 
 #include <cpuid.h>
@@ -14,15 +12,15 @@
 enum { OSXSAVE = 1u << 27 }; /* cpuid leaf 1, ecx */
 
 typedef struct Needs {
-  uint32_t basic, extended, saved, more, last; /* of cpu.def */
+  uint32_t basic, extended, saved, more, last, other; /* of cpu.def */
 } Needs;
 
 static const Needs needs[] = {
-#define X86_FEATURE(name, title, flags, vector_bytes, basic, extended, saved) {basic, extended, saved, 0, 0},
+#define X86_FEATURE(name, title, flags, vector_bytes, basic, extended, saved) {basic, extended, saved, 0, 0, 0},
 #define X86_OPTION(name, title, flags, option, widest, ...) {__VA_ARGS__},
-#define AARCH64_FEATURE(...) {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX},
-#define SVE_FEATURE(...) {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX},
-#define RISCV_FEATURE(...) {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX},
+#define AARCH64_FEATURE(...) {.basic = UINT32_MAX},
+#define SVE_FEATURE(...) {.basic = UINT32_MAX},
+#define RISCV_FEATURE(...) {.basic = UINT32_MAX},
 #include "cpu.def"
 };
 
@@ -36,17 +34,31 @@ static uint32_t saved_registers(uint32_t basic) {
 }
 
 uint32_t cpu_features(void) {
-  uint32_t eax, ebx, ecx, edx, basic, extended, more, last, leaves;
+  uint32_t eax, ebx, ecx, edx, basic, extended, more, last, other, leaves;
   if (!__get_cpuid(1, &eax, &ebx, &basic, &edx)) return 0;
-  if (!__get_cpuid_count(7, 0, &leaves, &extended, &more, &edx)) leaves = extended = more = 0;
+  if (!__get_cpuid_count(7, 0, &leaves, &extended, &more, &other)) leaves = extended = more = other = 0;
   if (!leaves || !__get_cpuid_count(7, 1, &last, &ebx, &ecx, &edx)) last = 0;
   uint32_t saved = saved_registers(basic), features = 0;
   for (int i = 0; i < CPU_FEATURES; i++) {
     const Needs *need = &needs[i];
     bool of_cpu = has_all(basic, need->basic) && has_all(extended, need->extended) && has_all(more, need->more);
-    if (of_cpu && has_all(last, need->last) && has_all(saved, need->saved)) features |= 1u << i;
+    bool of_rest = has_all(last, need->last) && has_all(other, need->other);
+    if (of_cpu && of_rest && has_all(saved, need->saved)) features |= 1u << i;
   }
   return features;
+}
+
+/* By the instruction itself: a module without libc asks, too. */
+static long ask_for_registers(long which) {
+  enum { SYS_ARCH_PRCTL = 158, ARCH_REQ_XCOMP_PERM = 0x1023 };
+  long result = SYS_ARCH_PRCTL;
+  __asm__ volatile("syscall" : "+a"(result) : "D"((long)ARCH_REQ_XCOMP_PERM), "S"(which) : "rcx", "r11", "memory");
+  return result;
+}
+
+bool cpu_grants(uint32_t features) {
+  enum { TILE_DATA = 18 }; /* the bit of XCR0 */
+  return !(features & CPU_AMX) || ask_for_registers(TILE_DATA) == 0;
 }
 
 #elif defined __aarch64__
@@ -127,4 +139,8 @@ uint32_t cpu_features(void) {
 
 uint32_t cpu_features(void) { return 0; }
 
+#endif
+
+#ifndef __x86_64__
+bool cpu_grants(uint32_t features) { return (void)features, true; }
 #endif

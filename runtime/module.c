@@ -101,9 +101,17 @@ static const char *const lacking[] = {
 #include "cpu.def"
 };
 
-/* NULL: this CPU has all that the module needs. */
-static const char *lack_of(const Module *module, uint32_t features) {
-  uint32_t missing = module->cpu_features & ~features;
+/* Of all networks of one target, from modules[first] on. */
+static uint32_t features_of_target(int first) {
+  uint32_t features = 0;
+  for (int i = 0; i < RNNCC_NETWORKS; i++) features |= modules[first + i]->cpu_features;
+  return features;
+}
+
+/* NULL: this CPU has all that these networks need. */
+static const char *lack_of(uint32_t needed, uint32_t features) {
+  uint32_t missing = needed & ~features;
+  if (!missing && !cpu_grants(needed)) missing = CPU_AMX;
   if (!missing) return NULL;
   for (int i = CPU_FEATURES; i-- > 0;)
     if (missing & 1u << i) return lacking[i];
@@ -139,7 +147,7 @@ static const rnncc_api *choose(const char **reason) {
   *reason = unknown_isa;
   for (int i = 0; i < MODULES; i += RNNCC_NETWORKS) {
     if (!is_isa(modules[i], isa)) continue;
-    *reason = lack_of(modules[i], features);
+    *reason = lack_of(features_of_target(i), features);
     if (!*reason) return apis[i];
   }
   return NULL;

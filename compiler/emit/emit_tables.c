@@ -2,6 +2,7 @@
 /* The constant tables at the end of the unit. Only they have names of the model, as string literals. */
 #include <string.h>
 
+#include "cpu.h"
 #include "emit/unit.h"
 #include "ir/family.h"
 #include "ir/mutable.h"
@@ -247,6 +248,20 @@ static void emit_weight_places(Text *out, const Program *program, const char *na
   text_add(out, "\n};\n");
 }
 
+static bool includes(const SpecialisedKernel *kernel, const char *header) {
+  for (int i = 0; i < kernel->n_includes; i++)
+    if (!strcmp(kernel->includes[i], header)) return true;
+  return false;
+}
+
+/* What the module asks of its CPU. AMX only where a kernel uses it, as the system gives its registers on request. */
+static uint32_t features_of(const Program *program) {
+  uint32_t features = program->graph->config->target->cpu_features;
+  for (int i = 0; i < program->n_kernels; i++)
+    if (includes(program->kernels[i].kernel, "simd/matrices.h")) return features;
+  return features & ~(uint32_t)CPU_AMX;
+}
+
 void emit_tables(Unit *unit, Program *program, const char *build, const UnitPlace *place) {
   Graph *graph = program->graph;
   Text *out = &unit->text;
@@ -268,7 +283,7 @@ void emit_tables(Unit *unit, Program *program, const char *build, const UnitPlac
   if (n_data_dims) emit_output_shapes(out, graph, "output_room", true);
   text_add(out, "\nconst Module rnncc_module = {\n");
   emit_info(out, program, build);
-  text_add(out, "  .cpu_features = %uu,\n  .weights = rnncc_weights,\n", (unsigned)graph->config->target->cpu_features);
+  text_add(out, "  .cpu_features = %uu,\n  .weights = rnncc_weights,\n", (unsigned)features_of(program));
   if (program->n_weights && !graph->config->edge)
     text_add(out, "  .weight_ends = weight_ends,%s .n_weights = %d,\n",
              in_a_row ? "" : " .weight_begins = weight_begins,", program->n_weights);

@@ -84,12 +84,12 @@ const Target *target_find(const char *name) {
 /* ---- features ---- */
 
 typedef struct Feature {
-  const char *name, *architecture, *argument; /* for clang; NULL: behind -march's architecture, by its name */
-  uint32_t cpu_feature, widest;               /* widest: the instruction set of targets that take it; 0: any */
+  const char *name, *architecture, *flags; /* for clang, with ", " between; NULL: behind -march's, by its name */
+  uint32_t cpu_feature, widest;            /* widest: the instruction set of targets that take it; 0: any */
 } Feature;
 
 static const Feature features[] = {
-#define X86_OPTION(name, title, flag, option, widest, ...) {option, "x86_64", "-m" flag, CPU_##name, CPU_##widest},
+#define X86_OPTION(name, title, flag, option, widest, ...) {option, "x86_64", flag, CPU_##name, CPU_##widest},
 #define AARCH64_OPTION(name, title, flag, ...) {flag, "aarch64", NULL, CPU_##name, 0},
 #include "cpu.def"
 };
@@ -153,8 +153,12 @@ static const char *const *args_with(Arena *arena, const Target *row, uint32_t wa
     *LIST_ADD(arena, list, count, capacity) = takes_them ? arena_format(arena, "%s%s", march, added) : *args;
   }
   for (int i = 0; i < FEATURES; i++)
-    if (features[i].argument && wanted & features[i].cpu_feature)
-      *LIST_ADD(arena, list, count, capacity) = features[i].argument;
+    if (features[i].flags && wanted & features[i].cpu_feature)
+      for (const char *flag = features[i].flags; *flag; flag += strspn(flag, ", ")) {
+        size_t length = strcspn(flag, ",");
+        *LIST_ADD(arena, list, count, capacity) = arena_format(arena, "-m%.*s", (int)length, flag);
+        flag += length;
+      }
   *LIST_ADD(arena, list, count, capacity) = NULL;
   return list;
 }
@@ -170,6 +174,7 @@ static const Target *row_with(Arena *arena, const Target *row, uint32_t wanted) 
   if (wanted & (CPU_AVXVNNI | CPU_AVX512VNNI | CPU_DOTPROD)) target->has_dot = true;
   if (wanted & (CPU_AVXVNNI | CPU_AVX512VNNI)) target->has_pair_dot = true;
   if (wanted & CPU_DOTPROD) target->dot_zero = 128;
+  if (wanted & CPU_AMX) target->has_matrices = true;
   if (wanted & row->tile_feature) target->has_tiles = true;
   if (wanted & row->bf16_feature) target->has_bf16_tiles = true;
   return target;
@@ -180,7 +185,7 @@ static const Target *native_with_features(Arena *arena) {
   const Target *row = native_target();
   uint32_t found = 0, here = features_here();
   for (int i = 0; row && i < FEATURES; i++)
-    if (features[i].argument && takes(row, &features[i])) found |= here & features[i].cpu_feature;
+    if (features[i].flags && takes(row, &features[i])) found |= here & features[i].cpu_feature;
   return found ? row_with(arena, row, found) : row;
 }
 

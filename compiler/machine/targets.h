@@ -30,6 +30,7 @@ typedef struct Target {
   uint32_t tile_feature; /* CPU_*: with it, has_tiles; 0: the vocabulary has none */
   bool has_bf16_tiles;   /* one multiplies two rows of bf16 by two columns: vbf16_dot of templates/simd/bf16.h */
   uint32_t bf16_feature; /* CPU_*: with it, has_bf16_tiles; 0: the vocabulary has none */
+  bool has_matrices;     /* one multiplies matrices of 16 rows: templates/simd/matrices.h */
   bool has_pair_dot;     /* one multiplies numbers of 16 bits, adds two and a sum: vpair_dot of int8.h, with VNNI */
   bool byte_pairs;       /* one multiplies bytes, adds two, saturated to 16 bits: the forms of int8.h count */
   int dot_zero;          /* DOT_ZERO: what dot products subtract from each input */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Query, models and contexts. The module claims to need AVX-512 and NEON; each test sets the CPU's features. */
+/* Query, models and contexts. The module claims to need AVX-512, AMX and NEON; each test sets the CPU's features. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,11 @@
 
 static uint32_t injected_features = FAKE_CPU_FEATURES;
 
-uint32_t cpu_features(void) { return injected_features; } /* in place of the runtime's cpu.c */
+static bool granted = true;
+
+/* In place of the runtime's cpu.c. */
+uint32_t cpu_features(void) { return injected_features; }
+bool cpu_grants(uint32_t features) { return granted || !(features & CPU_AMX); }
 
 static const rnncc_api *query(void) { return rnncc_module_query(RNNCC_ABI, NULL); }
 
@@ -31,7 +35,7 @@ static void another_abi_is_refused(void **state) {
 static void a_missing_cpu_feature_is_named(void **state) {
   (void)state;
   const char *why = NULL;
-  injected_features = CPU_NEON | CPU_AVX2;
+  injected_features = CPU_NEON | CPU_AVX2 | CPU_AMX;
   assert_null(query());
   assert_null(rnncc_module_query(RNNCC_ABI, &why));
   assert_string_equal(why, "this module needs AVX-512 (avx512f, avx512cd, avx512bw, avx512dq, avx512vl), which this "
@@ -42,6 +46,18 @@ static void a_missing_cpu_feature_is_named(void **state) {
   injected_features = FAKE_CPU_FEATURES;
   assert_non_null(rnncc_module_query(RNNCC_ABI, &why));
   assert_null(why);
+}
+
+static void registers_that_the_system_refuses_are_named(void **state) {
+  (void)state;
+  const char *why = NULL;
+  granted = false;
+  assert_null(rnncc_module_query(RNNCC_ABI, &why));
+  assert_string_equal(why,
+                      "this module needs AMX (amx-tile, amx-int8, amx-bf16), which this CPU or its operating system "
+                      "lacks");
+  granted = true;
+  assert_non_null(rnncc_module_query(RNNCC_ABI, &why));
 }
 
 static void the_table_says_what_it_is(void **state) {
@@ -319,6 +335,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(another_abi_is_refused),
       cmocka_unit_test(a_missing_cpu_feature_is_named),
+      cmocka_unit_test(registers_that_the_system_refuses_are_named),
       cmocka_unit_test(the_table_says_what_it_is),
       cmocka_unit_test(codes_have_names_and_sizes),
       cmocka_unit_test(options_are_checked),
