@@ -66,83 +66,12 @@ enum { RESIDUAL = 0 };
  * legal: float int32_t uint8_t int8_t */
 typedef float T;
 
-enum { A_SIGNED = (A)-1 < 0 };
-enum { T_FLOAT = (T)0.5 > 0, T_BYTES = sizeof(T) == 1, T_SIGNED = (T)-1 < 0 };
-
-typedef struct Gemm {
-  const A *a;
-  const int8_t *b;
-  const int32_t *bias;
-  const float *scale, *addend, *residual;
-  T *c;
-  int64_t m, n, k, panels, groups;
-  int64_t residual_row;
-  int a_zero, b_zero; /* A's as dot products count it */
-  float a_scale, c_zero;
-} Gemm;
-
 /* hook: maps an element of an f32 result; x and the result are one vector of columns. */
 static inline vec epilogue(vec x) { return x; }
 
 typedef vint DotRow[4];
 
-static int64_t panel_bytes(const Gemm *g) { return (g->groups + 1) * VECTORS * LANES * DOT; }
-
-/* ---- what becomes of a vector of sums ---- */
-
-SIMD_FUNCTION vint bias_at(const Gemm *g, int64_t column, int64_t count) {
-  if (count >= LANES) return vint_load(g->bias + column);
-  return vint_load_n(g->bias + column, count > 0 ? (int)count : 0);
-}
-
-SIMD_FUNCTION vec scale_at(const Gemm *g, int64_t column, int64_t count) {
-  vec scale = SCALES == 2 ? panel_load(g->scale + column, count) : vset(*g->scale);
-  return A_SCALE ? vmul(vset(g->a_scale), scale) : scale;
-}
-
-/* `rows`: the sum of the row of A, in every lane. */
-SIMD_FUNCTION vint corrected(const Gemm *g, vint sum, vint rows, int64_t column, int64_t count) {
-  if (BIAS) sum = vint_add(sum, bias_at(g, column, count));
-  if (!B_ZERO) return sum;
-  vint centred = vint_sub(rows, vint_set((int)((uint32_t)g->k * (uint32_t)g->a_zero)));
-  return vint_sub(sum, vint_mul(vint_set(g->b_zero), centred));
-}
-
-SIMD_FUNCTION vec scaled(const Gemm *g, vint sum, int64_t row, int64_t column, int64_t count) {
-  vec y = vint_to_float(sum);
-  if (SCALES) y = vmul(y, scale_at(g, column, count));
-  if (ADDEND) y = vadd(y, panel_load(g->addend + column, count));
-  if (RESIDUAL) y = vadd(y, panel_load(g->residual + row * g->residual_row + column, count));
-  return T_FLOAT ? epilogue(y) : y;
-}
-
-/* Halves to even, saturated; as the formula, all of it in f32. */
-SIMD_FUNCTION vint requantised(const Gemm *g, vec y) {
-  const float least = T_SIGNED ? -128.0f : 0.0f, most = T_SIGNED ? 127.0f : 255.0f;
-  return vround_to_int(vmin_bound(vmax_bound(vadd(vround(y), vset(g->c_zero)), vset(least)), vset(most)));
-}
-
-/* `count` columns of one row of C. */
-SIMD_FUNCTION void finish(const Gemm *g, vint sum, vint rows, int64_t row, int64_t column, int64_t count) {
-  void *to = g->c + row * g->n + column;
-  int part = count >= LANES ? LANES : (int)count;
-  if (count <= 0) return;
-  sum = corrected(g, sum, rows, column, count);
-  if (T_FLOAT) {
-    panel_store(to, scaled(g, sum, row, column, count), count);
-  } else if (!T_BYTES) {
-    if (part == LANES)
-      vint_store(to, sum);
-    else
-      vint_store_n(to, sum, part);
-  } else {
-    vint y = requantised(g, scaled(g, sum, row, column, count));
-    if (part == LANES && T_SIGNED) vint_store_s8(to, y);
-    if (part == LANES && !T_SIGNED) vint_store_u8(to, y);
-    if (part < LANES && T_SIGNED) vint_store_s8_n(to, y, part);
-    if (part < LANES && !T_SIGNED) vint_store_u8_n(to, y, part);
-  }
-}
+#include "parts/gemm_int8_finish.h"
 
 /* ---- products ---- */
 
@@ -239,8 +168,8 @@ SIMD_FUNCTION void block(const Gemm *g, int64_t panel, int64_t first, int rows) 
   for (int m = 0; m < rows; m++) {
 #pragma clang loop unroll(full)
     for (int v = 0; v < VECTORS; v++) {
-      int64_t column = (panel * VECTORS + v) * LANES;
-      finish(g, sums[m][v], row_sums[m], first + m, column, g->n - column);
+      Column column = column_at(g, (panel * VECTORS + v) * LANES);
+      finish(g, &column, sums[m][v], row_sums[m], first + m);
     }
   }
 }
@@ -280,8 +209,8 @@ SIMD_FUNCTION void row_group(const Gemm *g, int64_t panel, int panels) {
   for (int p = 0; p < panels; p++)
 #pragma clang loop unroll(full)
     for (int v = 0; v < VECTORS; v++) {
-      int64_t column = ((panel + p) * VECTORS + v) * LANES;
-      finish(g, sums[p][v], row_sum, 0, column, g->n - column);
+      Column column = column_at(g, ((panel + p) * VECTORS + v) * LANES);
+      finish(g, &column, sums[p][v], row_sum, 0);
     }
 }
 
@@ -298,20 +227,6 @@ static void panel_rows(const Gemm *g, int64_t panel, int64_t begin, int64_t end,
     int64_t first = block_begin(g->m, i, blocks, TILES);
     block_of_rows(g, panel, first, block_begin(g->m, i + 1, blocks, TILES) - first);
   }
-}
-
-/* The matrices of one batch. A and B have strides for each batch axis, C is dense, the rest is the same for all. */
-static Gemm at_batch(const Gemm *all, int64_t index, int64_t rank, const int64_t *dims, const int64_t *a_batch,
-                     const int64_t *b_batch) {
-  Gemm g = *all;
-  g.c += index * all->m * all->n;
-  for (int64_t axis = rank - 1; axis >= 0; axis--) {
-    int64_t i = index % dims[axis];
-    g.a += i * a_batch[axis];
-    g.b += i * b_batch[axis];
-    index /= dims[axis];
-  }
-  return g;
 }
 
 /* a: [batch][m][k], bytes. b: panels that cover n columns. b_zero: what stands for 0 in the packed panels. scale: one,

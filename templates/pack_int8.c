@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Packs matrices [k][n] of bytes into panels for gemm_int8.c: [group][VECTORS][LANES][DOT] of s8, group 0 the sums of
- * the columns; with TILES each two groups of 2 * DOT depths are one, [VECTORS][LANES][2 * DOT]. u8 less 128 are s8.
- * Workers take whole panels.
+ * the columns; with TILES each two groups of 2 * DOT depths are one, [VECTORS][LANES][2 * DOT]. Behind the last group
+ * are zeros up to a multiple of DEPTH_UNIT depths. u8 less 128 are s8. Workers take whole panels.
  */
 #include "kernel.h"
 #include "panel.h"
@@ -13,6 +13,9 @@ enum { VECTORS = 4 };
 /* As gemm_int8.c has it.
  * legal: 0 1 */
 enum { TILES = 0 };
+/* DOT, or MATRIX_BYTES for gemm_int8_matrices.c.
+ * legal: 4 64 */
+enum { DEPTH_UNIT = 4 };
 /* Elements of the matrices.
  * legal: uint8_t int8_t */
 typedef int8_t B;
@@ -66,10 +69,13 @@ static void pack_vector(const B *source, int8_t *panel, int index, int64_t n, in
   vint_store(panel + index * LANES * DOT, sums);
 }
 
+static int64_t groups_of(int64_t k) { return ceil_div(k, DEPTH_UNIT) * (DEPTH_UNIT / DOT); }
+
 /* The panel of columns from `first` on: zeros where there are none. */
 static void pack_panel(const B *source, int8_t *panel, int64_t first, int64_t n, int64_t k) {
-  int64_t vectors = (ceil_div(k, DOT) + 1) * VECTORS;
-  for (int64_t v = 0; first + VECTORS * LANES > n && v < vectors; v++) vint_store(panel + v * LANES * DOT, vint_zero());
+  int64_t vectors = (groups_of(k) + 1) * VECTORS, filled = (ceil_div(k, DOT) + 1) * VECTORS;
+  if (first + VECTORS * LANES > n) filled = 0;
+  for (int64_t v = filled; v < vectors; v++) vint_store(panel + v * LANES * DOT, vint_zero());
   for (int v = 0; v < VECTORS; v++) {
     int64_t column = first + v * LANES;
     if (column < n) pack_vector(source + column, panel, v, n, k, (int)min_i64(LANES, n - column));
@@ -78,7 +84,7 @@ static void pack_panel(const B *source, int8_t *panel, int64_t first, int64_t n,
 
 /* source: [batches][k][n]. target: for each batch the panels that cover n columns. */
 static void pack_int8(const Team *team, const B *source, int8_t *target, int64_t batches, int64_t n, int64_t k) {
-  int64_t panels = ceil_div(n, VECTORS * LANES), groups = ceil_div(k, DOT), item, end;
+  int64_t panels = ceil_div(n, VECTORS * LANES), groups = groups_of(k), item, end;
   team_share(team, batches * panels, &item, &end);
   for (; item < end; item++) {
     int8_t *panel = target + item * (groups + 1) * VECTORS * LANES * DOT;

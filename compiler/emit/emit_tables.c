@@ -258,7 +258,7 @@ static bool includes(const SpecialisedKernel *kernel, const char *header) {
 static uint32_t features_of(const Program *program) {
   uint32_t features = program->graph->config->target->cpu_features;
   for (int i = 0; i < program->n_kernels; i++)
-    if (includes(program->kernels[i].kernel, "simd/matrices.h")) return features;
+    if (includes(program->kernels[i].kernel, "\"simd/matrices.h\"")) return features;
   return features & ~(uint32_t)CPU_AMX;
 }
 

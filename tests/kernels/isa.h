@@ -11,6 +11,8 @@
 
 #if defined __x86_64__
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 #include "simd/simd.h"
@@ -40,11 +42,21 @@ static inline bool cpu_has_avx512(void) {
          __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
          __builtin_cpu_supports("avx512vl") && !cpu_is_without("avx512");
 }
+
+/* Whether this CPU has AMX for bytes and bf16, and the system lets this process use it: from now on. */
+static inline bool cpu_gives_amx(void) {
+  enum { ARCH_REQ_XCOMP_PERM = 0x1023, TILE_DATA = 18 };
+  unsigned eax, ebx, ecx, edx, needed = bit_AMXTILE | bit_AMXINT8 | bit_AMXBF16;
+  bool has = cpu_has_avx512() && __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (edx & needed) == needed;
+  return has && syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, TILE_DATA) == 0;
+}
 #endif
 
 /* NULL if this CPU runs the program, else what it lacks. */
 static inline const char *isa_lacking(void) {
-#if defined __AVX512VNNI__
+#if defined __AMX_INT8__
+  return cpu_gives_amx() ? NULL : "AMX";
+#elif defined __AVX512VNNI__
   return cpu_has_avx512() && __builtin_cpu_supports("avx512vnni") ? NULL : "AVX512-VNNI";
 #elif defined SIMD_AVX512
   return cpu_has_avx512() ? NULL : "AVX-512";

@@ -12,11 +12,13 @@ from support.emitted import assert_same, run_module, run_by
 from support.onnx_files import model_of, onnxruntime_run, write
 from support.targets import FOREIGN
 
-# By default products of four bytes, of pairs with signs, of pairs that are widened, NEON's, and those of two rows.
-SHORT = ["x86-64-v4+vnni", "x86-64-v3", "x86-64-v4", "aarch64-linux-gnu", "aarch64-linux-gnu+dotprod+fp16+bf16+i8mm"]
+# By default products of four bytes, by matrices, of pairs with signs, of pairs that are widened, NEON's, and those of two rows.
+SHORT = ["x86-64-v4+vnni", "x86-64-v4+vnni+amx", "x86-64-v3", "x86-64-v4", "aarch64-linux-gnu", "aarch64-linux-gnu+dotprod+fp16+bf16+i8mm"]
 TARGETS = some([*SHORT, "x86-64-v3+vnni", "x86-64-v2", "x86-64",
                 "aarch64-linux-gnu+sve256", "riscv64-linux-gnu+rvv128"], len(SHORT))
 SIZES = [(1, 1, 1), (1, 7, 5), (1, 64, 300), (2, 2, 16), (3, 33, 17), (5, 9, 130), (13, 130, 65), (7, 4, 100), (31, 67, 129)]
+# Of so many products that they are made by matrices in registers, if the CPU has them.
+OF_MATRICES = [(37, 192, 72), (70, 150, 45), (300, 130, 15), (9, 700, 70), (16, 64, 400), (33, 1000, 17), (101, 49, 80)]
 TYPES = {"u8": numpy.uint8, "i8": numpy.int8}
 ONNX_TYPES = {numpy.dtype(numpy.uint8): 2, numpy.dtype(numpy.int8): 3, numpy.dtype(numpy.int32): 6, numpy.dtype(numpy.float32): 1}
 
@@ -150,14 +152,14 @@ def add_of_run(net, rng, k, shape):
              quantised(sums.astype(numpy.float32) * (a_scale * b_scale / y_scale), y_zero))
 
 
-def network(half=None, seed=1):
+def network(half=None, seed=1, sizes=SIZES):
     """Each shape twice, with other types, zero points and extremes. half: each once; those with an odd number are the other
     halves. In long tests all."""
     rng, net = numpy.random.default_rng(seed), Network()
-    numbers = range(2 * len(SIZES)) if half is None or long_tests() else [
-        i + (i // 2 + half) % 2 * len(SIZES) for i in range(len(SIZES))]
+    numbers = range(2 * len(sizes)) if half is None or long_tests() else [
+        i + (i // 2 + half) % 2 * len(sizes) for i in range(len(sizes))]
     for k in numbers:
-        shape = SIZES[k % len(SIZES)]
+        shape = sizes[k % len(sizes)]
         for add in (add_integer, add_qlinear, add_gemm, add_to_float, add_of_run):
             add(net, rng, k + seed, shape)
     for k in 5, 6:  # workers begin within a batch of one row
@@ -168,7 +170,7 @@ def network(half=None, seed=1):
 @pytest.mark.every_case
 @pytest.mark.parametrize("target", TARGETS)
 def test_products_equal_numpy(target, compile, tmp_path, request):
-    net = network(half=TARGETS.index(target))
+    net = network(half=TARGETS.index(target), sizes=SIZES + OF_MATRICES if "+amx" in target else SIZES)
     module = compile(write(tmp_path, net.model()), f"--target={target}")
     if target in FOREIGN:
         got = run_by(request.getfixturevalue("rnnrun_of")(target), module, net.feeds, net.wanted, tmp_path)
@@ -190,6 +192,19 @@ def test_tiles_are_chosen_where_there_are_two_rows(rnncc, tmp_path):
         assert done.returncode == 0, done.stderr
         found += re.findall(r"gemm_int8 .* ROWS=(\d) MIN_ROWS=(\d) .*TILES=(\d)", (folder / "c" / "network.c").read_text())
     assert found == [("1", "1", "0"), ("2", "2", "1"), ("6", "6", "1"), ("6", "4", "1")]
+
+
+def test_matrices_in_registers_are_chosen_where_they_gain(rnncc, tmp_path):
+    """Not for few rows, low depths or few products, and with panels of two vectors where there is more than one of rows."""
+    sizes = [*OF_MATRICES, (5, 1024, 1024), (512, 47, 512), (32, 64, 64)]
+    net = Network()
+    for M, K, N in sizes:
+        net.node("MatMulInteger", [net.feed(numpy.zeros((M, K), numpy.uint8)), net.constant(numpy.ones((K, N), numpy.int8))],
+                 numpy.zeros((M, N), numpy.int32))
+    done = rnncc(write(tmp_path, net.model()), "--target=x86-64-v4+vnni+amx", "--emit=c", "-o", tmp_path / "c")
+    assert done.returncode == 0, done.stderr
+    found = re.findall(r"gemm_int8_matrices VECTORS=(\d) TILES=(\d) .*TAIL=(\d+)", (tmp_path / "c" / "network.c").read_text())
+    assert found == [("2", "2", "0"), ("2", "2", "22"), ("1", "4", "2"), ("4", "1", "60"), ("4", "1", "0"), ("2", "2", "40"), ("2", "2", "49")]
 
 
 def test_they_run_by_kernels_of_bytes(rnncc, tmp_path):

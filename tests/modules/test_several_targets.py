@@ -134,10 +134,18 @@ def option_bits():
     return bits_of(re.findall(r'^X86_OPTION\((\w+), "[^"]*", "[^"]*", "\w+", \w+,\s*([^)]*)\)', text, re.MULTILINE))
 
 
+def product(folder):
+    """Of bytes, of sizes that matrices in registers are for."""
+    model = Model("product")
+    weights = model.constant(numpy.arange(256 * 256).astype(numpy.int8).reshape(256, 256))
+    model.output(model.node("MatMulInteger", [model.input("x", "u8", [32, 256]), weights]))
+    return model.write(folder)
+
+
 def bits_of(rows):
     found = []
     for name, numbers in rows:
-        for word, number in zip(("BASIC", "EXTENDED", "SAVED", "MORE", "LAST"), numbers.split(",")):
+        for word, number in zip(("BASIC", "EXTENDED", "SAVED", "MORE", "LAST", "OTHER"), numbers.split(",")):
             bits = [int(bit) for bit in re.findall(r"1u << (\d+)", number)]
             value = sum(1 << bit for bit in bits) if bits else int(number.strip(), 0)
             found += [(name.lower(), word, bit) for bit in range(32) if value >> bit & 1]
@@ -149,6 +157,7 @@ INJECTED = """basic &= ~lacks("BASIC");
   extended &= ~lacks("EXTENDED");
   more &= ~lacks("MORE");
   last &= ~lacks("LAST");
+  other &= ~lacks("OTHER");
   uint32_t saved = saved_registers(basic) & ~lacks("SAVED"), features = 0;"""
 LACKS = """#include <stdlib.h>
 static uint32_t lacks(const char *word) {
@@ -164,6 +173,7 @@ uint32_t cpu_features(void) {
 def masked(rnncc, tmp_path_factory):
     """masked(target...) -> a module whose CPU lacks the bits of cpuid and XCR0 that are in $BASIC, $EXTENDED and $SAVED."""
     folder = tmp_path_factory.mktemp("masked")
+    model = product(folder)
     (folder / "data").mkdir()
     data = machine.changed_data(folder / "data", "uint32_t saved = saved_registers(basic), features = 0;", INJECTED)
     cpu = data / "runtime" / "cpu.c"
@@ -172,7 +182,7 @@ def masked(rnncc, tmp_path_factory):
     def module(*targets):
         path = folder / f"{'-'.join(targets)}.so"
         if not path.exists():
-            done = rnncc(DIGITS, f"--target={','.join(targets)}", "-o", path, env={**os.environ, "RNNCC_DATA": str(data)})
+            done = rnncc(model, f"--target={','.join(targets)}", "-o", path, env={**os.environ, "RNNCC_DATA": str(data)})
             assert done.returncode == 0, done.stderr
         return path
 
@@ -195,15 +205,18 @@ def test_without_any_bit_the_next_is_taken(masked, monkeypatch, word, bit):
             isa_of(masked("x86-64-v4", "x86-64-v3"))
 
 
-# option: (its name, the target that takes it, that has it, cpuinfo's flag)
-WITH_DOTS = {"avx512vnni": ("AVX512-VNNI", "x86-64-v4", "x86-64-v4+vnni", "avx512_vnni"),
-             "avxvnni": ("AVX-VNNI", "x86-64-v3", "x86-64-v3+vnni", "avx_vnni")}
+# option: (its name and flags, the target that takes it, that has it, cpuinfo's flag)
+WITH_OPTION = {"avx512vnni": ("AVX512-VNNI (avx512vnni)", "x86-64-v4", "x86-64-v4+vnni", "avx512_vnni"),
+               "avxvnni": ("AVX-VNNI (avxvnni)", "x86-64-v3", "x86-64-v3+vnni", "avx_vnni"),
+               "amx": ("AMX (amx-tile, amx-int8, amx-bf16)", "x86-64-v4", "x86-64-v4+amx", "amx_int8")}
+OF_ITS_OWN = {("MORE", 11), ("LAST", 4), ("SAVED", 17), ("SAVED", 18), ("OTHER", 22), ("OTHER", 24), ("OTHER", 25)}
 OPTION_BITS = option_bits()
 
 
 def test_each_option_needs_some_bits():
-    assert {isa for isa, *_ in OPTION_BITS} == set(WITH_DOTS)
+    assert {isa for isa, *_ in OPTION_BITS} == set(WITH_OPTION)
     assert ("avx512vnni", "MORE", 11) in OPTION_BITS and ("avxvnni", "LAST", 4) in OPTION_BITS
+    assert OF_ITS_OWN <= {(word, bit) for _, word, bit in OPTION_BITS}
 
 
 def target_of(path):
@@ -211,9 +224,9 @@ def target_of(path):
         return module.info.target.decode()
 
 
-@pytest.mark.parametrize("option, word, bit", [row for row in OPTION_BITS if row[1] in ("MORE", "LAST")], ids=str)
+@pytest.mark.parametrize("option, word, bit", [row for row in OPTION_BITS if row[1:] in OF_ITS_OWN], ids=str)
 def test_without_its_bit_an_option_is_refused_and_the_row_taken(masked, monkeypatch, option, word, bit):
-    name, row, target, flag = WITH_DOTS[option]
+    name, row, target, flag = WITH_OPTION[option]
     machine.need_isa(machine.OF_TARGET[row])
     if flag not in machine.cpu_flags():
         pytest.skip(f"this CPU has no {name}")
@@ -225,12 +238,66 @@ def test_without_its_bit_an_option_is_refused_and_the_row_taken(masked, monkeypa
     assert target_of(both) == target, "the best of that instruction set"
     monkeypatch.setenv(word, hex(1 << bit))
     assert target_of(both) == row
-    why = f"this module needs {name} \\({option}\\), which this CPU or its operating system lacks"
+    why = re.escape(f"this module needs {name}, which this CPU or its operating system lacks")
     with pytest.raises(ModuleError, match=why):
         target_of(alone)
     asked(monkeypatch, target)
     with pytest.raises(ModuleError, match=why):
         target_of(both)
+
+
+# ---- registers that the system gives on request ----
+
+SMALL_SIGNAL_STACK = """
+import ctypes, mmap, sys
+
+class Stack(ctypes.Structure):
+    _fields_ = [("at", ctypes.c_void_p), ("flags", ctypes.c_int), ("size", ctypes.c_size_t)]
+
+memory = mmap.mmap(-1, 4096 * 4)
+stack = Stack(ctypes.addressof(ctypes.c_char.from_buffer(memory)), 0, int(sys.argv[2]))
+assert ctypes.CDLL(None, use_errno=True).sigaltstack(ctypes.byref(stack), None) == 0
+from support.module import Module
+with Module(sys.argv[1]) as module:
+    print(module.info.target.decode())
+    if len(sys.argv) > 3:
+        import numpy
+        with module.context() as context:
+            context.run({"x": numpy.ones((32, 256), numpy.uint8)})
+"""
+
+
+def in_new_process(path, stack_bytes, *run):
+    """What loads there: this one may have asked for AMX's registers, as ONNX Runtime does."""
+    return subprocess.run([sys.executable, "-c", SMALL_SIGNAL_STACK, path, str(stack_bytes), *run], capture_output=True, text=True,
+                          timeout=60, cwd=ROOT / "tests")
+
+
+@pytest.fixture(scope="module")
+def with_amx(compile, tmp_path_factory):
+    """with_amx(target, ...) -> a module of a product."""
+    machine.need_isa("amx")
+    model = product(tmp_path_factory.mktemp("product"))
+    return lambda *targets: compile(model, "--target=" + ",".join(targets), optimised=False)
+
+
+def test_a_module_asks_the_system_for_the_registers_of_amx(with_amx):
+    done = in_new_process(with_amx("x86-64-v4+amx"), 16384, "run")
+    assert (done.returncode, done.stdout) == (0, "x86-64-v4+amx\n"), done.stderr
+
+
+def test_where_the_system_refuses_them_the_next_target_is_taken(with_amx):
+    """Linux does where a thread's alternate signal stack has no room for them."""
+    done = in_new_process(with_amx("x86-64-v4+amx", "x86-64-v4"), 6144, "run")
+    assert (done.returncode, done.stdout) == (0, "x86-64-v4\n"), done.stderr
+    done = in_new_process(with_amx("x86-64-v4+amx"), 6144)
+    assert "this module needs AMX (amx-tile, amx-int8, amx-bf16), which this CPU or its operating system lacks" in done.stderr
+
+
+def test_a_module_without_such_kernels_does_not_ask(compile):
+    machine.need_isa("amx")
+    done = in_new_process(compile(DIGITS, "--target=x86-64-v4+amx", optimised=False), 6144)
+    assert (done.returncode, done.stdout) == (0, "x86-64-v4+amx\n"), done.stderr
 
 
 # ---- weights ----

@@ -12,7 +12,7 @@ from support.model_builder import Model
 from support.small_networks import networks
 from support.targets import FOREIGN
 
-WITH_FEATURES = ["aarch64-linux-gnu+dotprod+fp16+bf16+i8mm", "x86-64-v4+vnni", "x86-64-v3+vnni"]
+WITH_FEATURES = ["aarch64-linux-gnu+dotprod+fp16+bf16+i8mm", "x86-64-v4+vnni", "x86-64-v4+vnni+amx", "x86-64-v3+vnni"]
 WITH_MUSL = ["x86_64-linux-musl", "aarch64-linux-musl"]  # the others have the same C: test_musl.py
 PORTABLE = some(["arm-linux-gnueabihf", "powerpc64le-linux-gnu", "i686-linux-gnu"], 2)  # no rows: plain C
 PRODUCTS = 45  # that are summed up at most, each of numbers below 1
@@ -92,23 +92,24 @@ def test_features_go_with_musl(compile, rnnrun_of, tmp_path):
     assert "aarch64-linux-musl+dotprod+i8mm" in said, said
 
 
-@pytest.mark.parametrize("target, argument", [("x86-64-v4", "-mavx512vnni"), ("x86-64-v3", "-mavxvnni"),
-                                              ("x86-64-v3-linux-musl", "-mavxvnni")])
-def test_dot_products_of_x86_reach_clang(target, argument, rnncc, tmp_path):
-    done = rnncc(small(tmp_path), f"--target={target}+vnni", "--emit=c", "-o", tmp_path / "c")
+@pytest.mark.parametrize("target, argument", [("x86-64-v4+vnni", "-mavx512vnni"), ("x86-64-v4+amx", "-mamx-tile -mamx-int8 -mamx-bf16"),
+                                              ("x86-64-v3+vnni", "-mavxvnni"), ("x86-64-v3-linux-musl+vnni", "-mavxvnni")])
+def test_features_of_x86_reach_clang(target, argument, rnncc, tmp_path):
+    done = rnncc(small(tmp_path), f"--target={target}", "--emit=c", "-o", tmp_path / "c")
     assert done.returncode == 0, done.stderr
     flags = (tmp_path / "c" / "Makefile").read_text()
     assert flags.count(argument) == 1, "kernels only, not the runtime"
 
 
 @pytest.mark.parametrize("without", ["", "avx512", "avx2"])
-def test_native_has_the_dot_products_of_the_cpu(without, rnncc):
+def test_native_has_the_features_of_the_cpu(without, rnncc):
     """A CPU that counts as a lesser one has none."""
     rows = rnncc("targets", env={**os.environ, "RNNCC_CPU_WITHOUT": without}).stdout.split("\n\n")[0].splitlines()[1:]
     native = next(row.split() for row in rows if "native" in row.split() or "native:" in row.split())
-    flag = {"avx512": "avx512_vnni", "avx2": "avx_vnni"}.get(native[1])
+    flags = {"avx512": {"+vnni": "avx512_vnni", "+amx": "amx_int8"}, "avx2": {"+vnni": "avx_vnni"}}.get(native[1], {})
     without = without or WITHOUT
-    assert native[1] != without and ("native:" in native) == (not without and flag in cpu_flags()), native
+    found = "" if without else "".join(feature for feature, flag in flags.items() if flag in cpu_flags())
+    assert native[1] != without and native[-1] == (found or "native"), native
 
 
 def test_features_reach_clang(rnncc, tmp_path):

@@ -27,7 +27,9 @@ ISAS = {"avx512": ("AVX-512", AVX512), "avx2": ("AVX2", AVX2), "sse42": ("SSE4.2
         "sve128": ("SVE of 128 bits", {"sve128"}), "rvv256": ("RVV 1.0 of 256 bits", {"rvv256"}),
         "rvv128": ("RVV 1.0 of 128 bits", {"rvv128"}), "plain": ("", set())}
 ISAS |= {"avx512vnni": ("AVX512-VNNI", AVX512 | {"avx512_vnni"}), "avxvnni": ("AVX-VNNI", AVX2 | {"avx_vnni"})}
-OPTIONS = {"x86-64-v4+vnni": "avx512vnni", "x86-64-v3+vnni": "avxvnni"}
+ISAS |= {"amx": ("AMX", AVX512 | {"avx512_vnni", "amx_tile", "amx_int8", "amx_bf16"})}
+OPTIONS = {"x86-64-v4+vnni": "avx512vnni", "x86-64-v3+vnni": "avxvnni", "x86-64-v4+amx": "amx",
+           "x86-64-v4+vnni+amx": "amx"}
 OF_TARGET = {"x86-64-v4": "avx512", "x86-64-v3": "avx2", "x86-64-v2": "sse42", "x86-64": "plain",
              "aarch64-linux-gnu+sve512": "sve512", "aarch64-linux-gnu+sve256": "sve256",
              "aarch64-linux-gnu": "neon", "aarch64-linux-gnu+sve128": "sve128",
@@ -35,7 +37,7 @@ OF_TARGET = {"x86-64-v4": "avx512", "x86-64-v3": "avx2", "x86-64-v2": "sse42", "
              "riscv64-linux-gnu": "plain"}
 
 # What a CPU without it lacks, too.
-LACKS = {"avx512": {"avx512", "avx512vnni"}}
+LACKS = {"avx512": {"avx512", "avx512vnni", "amx"}}
 LACKS["avx2"] = LACKS["avx512"] | {"avx2", "avxvnni"}
 LACKS["sse42"] = LACKS["avx2"] | {"sse42"}
 MASKS = {"avx512": "CPU_AVX512", "avx2": "(CPU_AVX512 | CPU_AVX2)", "sse42": "(CPU_AVX512 | CPU_AVX2 | CPU_SSE42)"}

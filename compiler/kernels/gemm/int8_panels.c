@@ -6,7 +6,9 @@
 #include "support/numbers.h"
 
 static int64_t width(const Int8Panels *p) { return (int64_t)p->vectors * p->lanes; }
-static int64_t panel_bytes(const Int8Panels *p) { return (ceil_div(p->depth, INT8_DOT) + 1) * width(p) * INT8_DOT; }
+static int64_t panel_bytes(const Int8Panels *p) {
+  return (round_up(p->depth, int8_depth_unit(p)) + INT8_DOT) * width(p);
+}
 
 int64_t int8_panels_bytes(const Int8Panels *p) { return ceil_div(p->columns, width(p)) * panel_bytes(p); }
 

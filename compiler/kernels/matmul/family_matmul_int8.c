@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Matrix products of 8-bit numbers (ir/integer_product.h) by templates/gemm_int8.c. B is packed as s8 with its column
+ * Matrix products of 8-bit numbers (ir/integer_product.h) by templates/gemm_int8.c, or gemm_int8_matrices.c, where the
+ * target has matrices in registers and there are rows for them. B is packed as s8 with its column
  * sums, which stand for A's zero point: at compile time if it is constant, else by a kernel. Scales that are constants
  * become one row; of a result in f32 those of A and B may be known in a run only.
  */
@@ -22,6 +23,7 @@ typedef struct Int8Schedule {
   CentredWeights weights;
   Int8Panels panels;
   bool pairs; /* DOT_PAIRS */
+  int tiles;  /* of a block of matrices */
   BlockRows rows;
   int group;
   Value *packed, *scale; /* scale: NULL, or one for all columns or each */
@@ -56,6 +58,24 @@ static bool takes_epilogue(const Node *host, const Node *step) {
 }
 
 /* ---- schedule ---- */
+
+/* Matrices in registers are set up for each call: below so many products that costs more than they gain, and below so
+ * many rows or depths their instructions do too little. Measured beside VNNI. */
+enum { LEAST_MATRIX_ROWS = 6, LEAST_MATRIX_DEPTH = 48, LEAST_MATRIX_PRODUCTS = 3 << 17 };
+
+static bool by_matrices(const Target *target, const Product *p) {
+  int64_t m = dim_optimum(p->m), n = dim_optimum(p->n), k = dim_value(p->k);
+  return target->has_matrices && m >= LEAST_MATRIX_ROWS && k >= LEAST_MATRIX_DEPTH &&
+         m * n * k >= LEAST_MATRIX_PRODUCTS;
+}
+
+/* Vectors of a panel. Up to four matrices hold sums: where there are more rows than one has, two by two, so that what
+ * is loaded is multiplied twice. */
+static int matrix_vectors(const Product *p, int lanes) {
+  int64_t vectors = ceil_div(dim_optimum(p->n), lanes);
+  int most = dim_upper(p->m) > MATRIX_ROWS ? 2 : 4;
+  return (int)min_int(vectors > 2 ? 4 : vectors, most);
+}
 
 /* Besides the sums a block needs registers for the panel's weights and the broadcast input; without an instruction for
  * dot products each as two vectors of 16 bits, or products of pairs and a vector of ones; and one for what is between.
@@ -110,9 +130,19 @@ static int row_group(const Target *target, const Int8Panels *panels) {
 }
 
 static const char *schedule_text(const Graph *graph, const Int8Schedule *s) {
+  if (s->panels.matrices)
+    return arena_format(graph->arena, "matrices_int8_n%lldk%lld_v%dt%d", (long long)s->panels.columns,
+                        (long long)s->panels.depth, s->panels.vectors, s->tiles);
   const char *form = s->panels.tiles ? "tiles" : graph->config->target->has_dot ? "dot" : s->pairs ? "pairs" : "wide";
   return arena_format(graph->arena, "int8_n%lldk%lld_v%dr%d%s", (long long)s->panels.columns,
                       (long long)s->panels.depth, s->panels.vectors, s->rows.most, form);
+}
+
+static void choose_matrices(const Target *target, Int8Schedule *s) {
+  s->panels.matrices = true;
+  s->panels.tiles = false;
+  s->panels.vectors = matrix_vectors(&s->product, target->lanes);
+  s->tiles = MATRIX_SUMS / (s->panels.vectors > 2 ? MATRIX_SUMS : s->panels.vectors);
 }
 
 static void schedule(Graph *graph, Node *node) {
@@ -127,7 +157,8 @@ static void schedule(Graph *graph, Node *node) {
                            .depth = dim_value(s->product.k),
                            .column_stride = dim_upper(s->product.b_column),
                            .depth_stride = dim_upper(s->product.b_depth)};
-  s->pairs = !target->has_dot && all_pairs_fit(s);
+  if (by_matrices(target, &s->product)) choose_matrices(target, s);
+  s->pairs = !target->has_dot && !s->panels.matrices && all_pairs_fit(s);
   int most = most_rows(target, s);
   s->rows = s->panels.tiles ? block_rows_in_tiles(graph, most, s->product.m, 1) : block_rows(most, s->product.m, 1);
   s->group = row_group(target, &s->panels);
@@ -142,7 +173,7 @@ static const Dim *packed_bytes(Graph *graph, const Int8Schedule *s) {
   int64_t width = (int64_t)s->panels.vectors * s->panels.lanes;
   const Dim *panels = dim_div(graph->dims, dim_add(graph->dims, s->product.n, dim_const(graph->dims, width - 1)),
                               dim_const(graph->dims, width));
-  int64_t panel = ((s->panels.depth + INT8_DOT - 1) / INT8_DOT + 1) * width * INT8_DOT;
+  int64_t panel = (round_up(s->panels.depth, int8_depth_unit(&s->panels)) + INT8_DOT) * width;
   return dim_mul(graph->dims, panels, dim_const(graph->dims, panel));
 }
 
@@ -159,6 +190,7 @@ static void lower_packing_of_b(Program *program, const Node *node, const Int8Sch
   kernel_type(spec, "B", b->dtype);
   kernel_knob(spec, "VECTORS", s->panels.vectors);
   kernel_knob(spec, "TILES", s->panels.tiles);
+  kernel_knob(spec, "DEPTH_UNIT", int8_depth_unit(&s->panels));
   Call *call = kernel_call(program, node, spec);
   operand_value(call, "source", b, READ);
   operand_value(call, "target", node->scratch, WRITE);
@@ -212,21 +244,29 @@ static void pack(Graph *graph, Node *node) {
 
 static bool is_zero(const Value *zero) { return !zero || (zero->data && value_element(zero, 0) == 0); }
 
-static KernelSpec *spec_of(Program *program, const Node *node, const Int8Schedule *s) {
-  const ProductInputs *at = product_inputs(node);
-  const Value *scale = s->scale ? s->scale : node_input(node, at->b_scale);
-  KernelSpec *spec = kernel_spec(program, "gemm_int8");
-  kernel_type(spec, "A", node->inputs[at->a]->dtype);
-  kernel_type(spec, "T", node->outputs[0]->dtype);
-  kernel_knob(spec, "VECTORS", s->panels.vectors);
+static void knobs_of_blocks(KernelSpec *spec, const Int8Schedule *s) {
+  if (s->panels.matrices) {
+    kernel_knob(spec, "TILES", s->tiles);
+    return;
+  }
   kernel_knob(spec, "ROWS", s->rows.most);
   kernel_knob(spec, "MIN_ROWS", s->rows.least);
   kernel_knob(spec, "GROUP", s->group);
   kernel_knob(spec, "FORM", s->pairs);
   kernel_knob(spec, "TILES", s->panels.tiles);
+}
+
+static KernelSpec *spec_of(Program *program, const Node *node, const Int8Schedule *s) {
+  const ProductInputs *at = product_inputs(node);
+  const Value *scale = s->scale ? s->scale : node_input(node, at->b_scale);
+  KernelSpec *spec = kernel_spec(program, s->panels.matrices ? "gemm_int8_matrices" : "gemm_int8");
+  kernel_type(spec, "A", node->inputs[at->a]->dtype);
+  kernel_type(spec, "T", node->outputs[0]->dtype);
+  kernel_knob(spec, "VECTORS", s->panels.vectors);
+  knobs_of_blocks(spec, s);
   kernel_knob(spec, "A_ZERO", !is_zero(node_input(node, at->a_zero)));
   kernel_knob(spec, "B_ZERO", s->weights.zero != 0);
-  kernel_knob(spec, "TAIL", s->panels.depth % INT8_DOT);
+  kernel_knob(spec, "TAIL", s->panels.depth % int8_depth_unit(&s->panels));
   kernel_knob(spec, "BIAS", node_input(node, at->bias) != NULL);
   kernel_knob(spec, "SCALES", !scale ? 0 : value_max_count(scale) > 1 ? 2 : 1);
   kernel_knob(spec, "A_SCALE", at->a_scale >= 0 && !s->scale);
@@ -267,7 +307,9 @@ static void lower_node(Program *program, Node *node) {
 static void dump_knobs(Text *out, const Graph *graph, const Node *node) {
   (void)graph;
   const Int8Schedule *s = (const Int8Schedule *)node->schedule;
-  if (s)
+  if (s && s->panels.matrices)
+    text_add(out, "  product matrices,tiles=%d,vectors=%d\n", s->tiles, s->panels.vectors);
+  else if (s)
     text_add(out, "  product rows=%d..%d,vectors=%d,group=%d,pairs=%d\n", s->rows.least, s->rows.most,
              s->panels.vectors, s->group, s->pairs);
 }
