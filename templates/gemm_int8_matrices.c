@@ -59,16 +59,17 @@ enum { RESIDUAL = 0 };
  * legal: float int32_t uint8_t int8_t */
 typedef float T;
 
-enum { ROWS = TILES * MATRIX_ROWS, WIDTH = VECTORS * MATRIX_COLUMNS };
+enum { ROWS = TILES * MATRIX_ROWS, WIDTH = VECTORS * MATRIX_COLUMNS, LINE = 64 };
 
 /* hook: maps an element of an f32 result; x and the result are one vector of columns. */
 static inline vec epilogue(vec x) { return x; }
 
 #include "parts/gemm_int8_finish.h"
 
-/* A block's rows, first .. first + rows, and where its tiles of `height` rows begin. */
+/* A block's rows, first .. first + rows, in tiles of `height` rows. */
 typedef struct Block {
   int64_t first, rows, height, tiles;
+  int64_t index, blocks; /* which of how many */
 } Block;
 
 /* What a worker has of its own. Rows of matrices are lines of the cache. */
@@ -104,12 +105,22 @@ static void copy_tail(const Gemm *g, const Block *b, Work *w) {
   for (int64_t row = 0; row < b->rows; row++) __builtin_memcpy(w->tail + row * MATRIX_BYTES, from + row * g->k, TAIL);
 }
 
+/* Lines of the next panel that a step of the depth fetches, so that those of all blocks of rows fetch it once. */
+static int64_t lines_a_step(const Gemm *g, const Block *b) {
+  return ceil_div(panel_bytes(g) / LINE, b->blocks * max_i64(1, g->k / MATRIX_BYTES));
+}
+
 SIMD_FUNCTION void multiply(const Gemm *g, const Block *b, Work *w, const int8_t *panel, int tiles) {
   const unsigned char *a = (const unsigned char *)(g->a + b->first * g->k);
+  const int64_t lines = lines_a_step(g, b);
+  const int8_t *ahead = panel + panel_bytes(g) + b->index * (g->k / MATRIX_BYTES) * lines * LINE;
   int64_t k = 0;
 #pragma clang loop unroll(full)
   for (int i = 0; i < tiles * VECTORS; i++) matrices_zero(&w->registers, i);
-  for (; k + MATRIX_BYTES <= g->k; k += MATRIX_BYTES) step(w, b, a + k, g->k, panel + (k + DOT) * WIDTH, tiles);
+  for (; k + MATRIX_BYTES <= g->k; k += MATRIX_BYTES) {
+    for (int64_t i = 0; i < lines; i++, ahead += LINE) prefetch_later(ahead);
+    step(w, b, a + k, g->k, panel + (k + DOT) * WIDTH, tiles);
+  }
   if (TAIL) step(w, b, w->tail, MATRIX_BYTES, panel + (k + DOT) * WIDTH, tiles);
 #pragma clang loop unroll(full)
   for (int t = 0; t < tiles; t++) {
@@ -146,7 +157,7 @@ static void finish_block(const Gemm *all, const Block *b, const Work *w, int64_t
 }
 
 static Block block_at(const Gemm *g, int64_t index, int64_t blocks) {
-  Block b = {.first = block_begin(g->m, index, blocks, false)};
+  Block b = {.first = block_begin(g->m, index, blocks, false), .index = index, .blocks = blocks};
   b.rows = block_begin(g->m, index + 1, blocks, false) - b.first;
   b.tiles = ceil_div(b.rows, MATRIX_ROWS);
   b.height = ceil_div(b.rows, b.tiles);
