@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The constant tables at the end of the unit. Only they have names of the model, as string literals. */
-#include <string.h>
-
 #include "cpu.h"
 #include "emit/unit.h"
 #include "ir/family.h"
@@ -248,17 +246,11 @@ static void emit_weight_places(Text *out, const Program *program, const char *na
   text_add(out, "\n};\n");
 }
 
-static bool includes(const SpecialisedKernel *kernel, const char *header) {
-  for (int i = 0; i < kernel->n_includes; i++)
-    if (!strcmp(kernel->includes[i], header)) return true;
-  return false;
-}
-
 /* What the module asks of its CPU. AMX only where a kernel uses it, as the system gives its registers on request. */
 static uint32_t features_of(const Program *program) {
   uint32_t features = program->graph->config->target->cpu_features;
   for (int i = 0; i < program->n_kernels; i++)
-    if (includes(program->kernels[i].kernel, "\"simd/matrices.h\"")) return features;
+    if (kernel_includes(program->kernels[i].kernel, MATRICES_HEADER)) return features;
   return features & ~(uint32_t)CPU_AMX;
 }
 

@@ -432,6 +432,12 @@ static const char *with_prefix(Arena *arena, const char *text, const char *prefi
   return named.data;
 }
 
+bool kernel_includes(const SpecialisedKernel *kernel, const char *header) {
+  for (int i = 0; i < kernel->n_includes; i++)
+    if (!strcmp(kernel->includes[i], header)) return true;
+  return false;
+}
+
 SpecialisedKernel *specialise(Graph *graph, const KernelSpec *spec, const char *prefix) {
   const SpecialisedKernel *unnamed = specialise_unnamed(spec, graph->config->target->lanes);
   SpecialisedKernel *kernel = arena_copy(graph->arena, unnamed, sizeof *unnamed);

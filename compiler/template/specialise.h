@@ -71,6 +71,10 @@ typedef struct SpecialisedKernel {
   const char *const *includes; /* as written: "simd/simd.h" */
 } SpecialisedKernel;
 
+/* As written, such as MATRICES_HEADER. */
+bool kernel_includes(const SpecialisedKernel *kernel, const char *header);
+#define MATRICES_HEADER "\"simd/matrices.h\"" /* of kernels that multiply matrices in registers */
+
 /* bug() for a name that the template lacks, or an illegal value; `prefix` is "k3". */
 SpecialisedKernel *specialise(Graph *graph, const KernelSpec *spec, const char *prefix);
 

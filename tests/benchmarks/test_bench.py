@@ -342,6 +342,18 @@ def test_a_target_that_cannot_be_compared_is_named(target, has, what, complaint,
         assert run.isa_of(given) == isas.OF_TARGET.get(target, "avx2")
 
 
+@pytest.mark.parametrize("words, flags, wanted", [
+    (["lowp"], {"amx_int8"}, "amx"), (["lowp"], set(), "avx512"), (["rnn"], {"amx_int8"}, "avx512"),
+    (["lowp", "--target=x86-64-v3"], {"amx_int8"}, "avx2")])
+def test_amx_is_an_instruction_set_where_numbers_are_small(words, flags, wanted, monkeypatch):
+    """Its vectors are AVX-512's, and all that the CPU has: peers are not held."""
+    monkeypatch.setattr(machine, "best_isa", lambda: "avx512")
+    monkeypatch.setattr(machine, "has_isa", lambda name: True)
+    monkeypatch.setattr(machine, "has_flag", lambda name: name in flags)
+    assert run.isa_of(arguments.parse(words)) == wanted
+    assert not run.is_held(described("amx", "avx512")) and isas.speeds_of("amx") == "avx512" and isas.speeds_of("avx2") == "avx2"
+
+
 def test_an_instruction_set_that_is_not_known_is_named(monkeypatch):
     monkeypatch.setattr(machine, "best_isa", lambda: "mmx")
     with pytest.raises(environment.Missing, match="expected one of avx512, .*, found mmx"):
@@ -358,7 +370,7 @@ def test_speeds_are_those_of_the_instruction_set():
         machine.measured([1], [], "missing")
 
 
-@pytest.mark.parametrize("isa, best", [("avx512", "avx512"), ("avx2", "avx2"), ("plain", "avx2")])
+@pytest.mark.parametrize("isa, best", [("avx512", "avx512"), ("amx", "avx512"), ("avx2", "avx2"), ("plain", "avx2")])
 def test_a_cpu_that_has_no_more_needs_no_holding(isa, best, tmp_path, monkeypatch):
     monkeypatch.setattr(environment, "BUILD", tmp_path)
     run.hold(described(isa, best), ["onnxruntime"])

@@ -2,10 +2,12 @@
 /*
  * The peak speed of a core of this machine. cache_bandwidth ISA THREADS... prints JSON: for each number of threads that
  * run at once, a core's GFLOP/s of multiply-adds with the ISA's vectors (speed.h), its 10^9 operations a second of such
- * ones of 8-bit integers, and its GB/s of reading a buffer of its own over and over, for buffers of 16 KB to 64 MB.
+ * ones of 8-bit integers, by matrices in registers if there are any, and its GB/s of reading a buffer of its own over
+ * and over, for buffers of 16 KB to 64 MB.
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "speed.h"
 
@@ -15,8 +17,9 @@ enum { MIN_BYTES = 16 << 10, MAX_BYTES = 64 << 20 };
 static bool measure(const char *isa, int threads) {
   double gflops = speed_multiply_add(isa, threads);
   if (!(gflops > 0)) return false;
+  double dots = speed_dot_products(isa, threads), matrices = strcmp(isa, "avx512") ? 0 : speed_matrix_products(threads);
   printf("{\"threads\": %d, \"gflops\": %.1f, \"int8_gops\": %.1f, \"read\": [", threads, gflops,
-         speed_dot_products(isa, threads));
+         matrices > dots ? matrices : dots);
   for (size_t bytes = MIN_BYTES; bytes <= MAX_BYTES; bytes *= 2) {
     double forward = speed_read(isa, threads, bytes, false), alternating = speed_read(isa, threads, bytes, true);
     if (!(forward > 0 && alternating > 0)) return false;

@@ -27,10 +27,12 @@ class Isa:
     title: str
     target: str  # of rnncc
     held: Held | None = None
+    speeds: str | None = None  # the name of its vectors in speed.h, if another
 
 
-# By their names in speed.h.
+# By their names in speed.h. AMX counts where numbers are small.
 ISAS = {
+    "amx": Isa("AVX-512 with AMX", "x86-64-v4+vnni+amx", speeds="avx512"),
     "avx512": Isa("AVX-512", "x86-64-v4"),
     "avx2": Isa("AVX2", "x86-64-v3", Held(
         {"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"},
@@ -39,7 +41,11 @@ ISAS = {
     "plain": Isa("SSE2", "x86-64"),
     "neon": Isa("NEON", "aarch64-linux-gnu"),
 }
-OF_TARGET = {isa.target: name for name, isa in ISAS.items()}
+OF_TARGET = {isa.target: name for name, isa in ISAS.items() if not isa.speeds}
+
+
+def speeds_of(name):
+    return name in ISAS and ISAS[name].speeds or name
 
 
 def of_file(name, isa):

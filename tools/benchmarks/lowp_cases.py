@@ -73,7 +73,7 @@ class Case:
 
 # What is to be reached. AVX-512 has VNNI where the CPU does; AVX2 is without.
 
-EACH_IMAGE, ALL_IMAGES = {"avx512": 0.85}, {"avx512": 0.75, "avx2": 1.0}  # of the best peer; ALL: the geometric mean
+EACH_IMAGE, ALL_IMAGES = {"avx512": 0.85, "amx": 0.85}, {"avx512": 0.75, "amx": 0.75, "avx2": 1.0}  # of the best peer; ALL: the geometric mean
 
 
 def recurrent_goals(base, isa):

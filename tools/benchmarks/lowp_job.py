@@ -58,7 +58,7 @@ def quantised_outputs(folder, job):
 def contestants(without, isa):
     """Without those of peers that are left out, and without bf16 where the CPU has no products of it."""
     left = [name for name in lowp_cases.CONTESTANTS if name.split("_")[0] not in without]
-    return [name for name in left if not name.endswith("_bf16") or isa == "avx512" and machine.has_flag("avx512_bf16")]
+    return [name for name in left if not name.endswith("_bf16") or isa in ("avx512", "amx") and machine.has_flag("avx512_bf16")]
 
 
 def modules(case, folder, model, options):

@@ -17,6 +17,7 @@ import subprocess
 import time
 from pathlib import Path
 
+from benchmarks import isas
 from benchmarks.cases import F32
 from benchmarks.environment import BUILD, Missing
 
@@ -64,10 +65,11 @@ def measured(counts, under, isa):
 def describe(counts, under, isa):
     """`cores`: the speed of a core if one works, and if the maximum number works at once; of some measurements, the one
     in which all together were fastest. `under`: words of a command under which the measuring program runs. `isa`: of
-    speed.h."""
-    best = max((measured(counts, under, isa) for _ in range(MEASUREMENTS)), key=lambda found: found["cores"][-1]["gflops"])
+    isas.ISAS."""
+    speeds = isas.speeds_of(isa)
+    best = max((measured(counts, under, speeds) for _ in range(MEASUREMENTS)), key=lambda found: found["cores"][-1]["gflops"])
     return {"cpu": cpu_name(), "caches": caches(), "cpus": len(os.sched_getaffinity(0)),
-            "system": platform.platform(), "best_isa": best_isa(), **best}
+            "system": platform.platform(), "best_isa": best_isa(), **best, "isa": isa}
 
 
 MAX_BYTES = 64 << 20  # bytes a core that cache_bandwidth reads
@@ -82,6 +84,7 @@ def speeds():
                            (library.speed_memory, [ctypes.c_size_t]),
                            (library.speed_read, [ctypes.c_size_t, ctypes.c_bool])):
         function.restype, function.argtypes = ctypes.c_double, [ctypes.c_char_p, ctypes.c_int, *more]
+    library.speed_matrix_products.restype, library.speed_matrix_products.argtypes = ctypes.c_double, [ctypes.c_int]
     library.speed_meeting.restype = ctypes.c_double
     return library
 

@@ -116,7 +116,7 @@ def measure(case, given, contestants, described):
     if made is None:
         return {"case": case.name, "failure": f"{case.name}: rnncc does not compile it"}
     settings = {"what": given.what, "case": case.name, "folder": str(folder), "contestants": contestants,
-                "threads": given.threads, "rounds": given.rounds, "seconds": given.seconds, "isa": described["isa"],
+                "threads": given.threads, "rounds": given.rounds, "seconds": given.seconds, "isa": isas.speeds_of(described["isa"]),
                 "held": is_held(described)}
     command = [*given.under, sys.executable, "-m", "benchmarks.measure", json.dumps(settings)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=variables(described))
@@ -156,9 +156,11 @@ def shown_command(words):
 def isa_of(given):
     """Of modules, and of peers."""
     best = machine.best_isa()
-    name = isas.OF_TARGET[given.target] if given.target else best
     if best not in isas.ISAS:
-        raise environment.Missing(f"this CPU's instruction set: expected one of {', '.join(isas.ISAS)}, found {best}")
+        raise environment.Missing(f"this CPU's instruction set: expected one of {', '.join(isas.OF_TARGET.values())}, found {best}")
+    if given.what == "lowp" and not given.target and best == "avx512" and machine.has_flag("amx_int8"):
+        return "amx"
+    name = isas.OF_TARGET[given.target] if given.target else best
     isa = isas.ISAS[name]
     if not machine.has_isa(name):
         raise environment.Missing(f"this CPU cannot run modules for {isa.target}: it has no {isa.title}")
@@ -169,7 +171,7 @@ def isa_of(given):
 
 def is_held(described):
     """Whether contestants have to be told not to use all that the CPU has."""
-    return described["isa"] != described["best_isa"] and isas.ISAS[described["isa"]].held is not None
+    return isas.speeds_of(described["isa"]) != described["best_isa"] and isas.ISAS[described["isa"]].held is not None
 
 
 def held_folder(described):

@@ -16,7 +16,7 @@ PICTURE = HERE.parent / "docs" / "speed.svg"
 OWN = ("rnncc", "untuned", "f32", "bf16_weights", "int8_weights")  # contestants that are no peers, as environment.py has them
 KINDS = {"results": "recurrent layers", "cnn_results": "convolutional networks",
          "product_results": "products, Transformers", "lowp_results": "int8, bf16"}
-ISAS = {"avx512": "AVX-512", "avx2": "AVX2", "neon": "NEON"}
+ISAS = {"amx": "AMX", "avx512": "AVX-512", "avx2": "AVX2", "neon": "NEON"}
 LEFT, TOP, WIDTH, ROW = 250, 48, 520, 34
 LEAST, MOST = 0.35, 12
 TICKS = (0.5, 1, 2, 4, 8)

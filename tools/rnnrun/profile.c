@@ -50,10 +50,10 @@ static void print_table(const Profile *profile, const Peaks *peaks) {
   print_line(&sum, &profile->run, whole);
 }
 
-static void print_peak(const rnncc_info *info, const char *products, int threads, double peak) {
+static void print_peak(const char *isa, const char *products, int threads, double peak) {
   if (peak > 0)
-    fprintf(stderr, "peak: %.1f GFLOP/s, %s multiply-adds%s in registers on %d thread%s\n", peak, info->isa, products,
-            threads, threads == 1 ? "" : "s");
+    fprintf(stderr, "peak: %.1f GFLOP/s, %s multiply-adds%s in registers on %d thread%s\n", peak, isa, products, threads,
+            threads == 1 ? "" : "s");
 }
 
 /* ---- extents ---- */
@@ -92,10 +92,10 @@ int profile_verb(const Arguments *arguments) {
   Profile profile = profile_runs(&session, inputs, outputs, arguments->runs);
   if (arguments->trace) write_trace(arguments->trace, info->name, &profile);
   int threads = session.api->model_threads(session.model);
-  Peaks peaks = profile_peaks(&profile, info->isa, threads);
+  Peaks peaks = profile_peaks(&profile, info, threads);
   print_table(&profile, &peaks);
-  print_peak(info, "", threads, peaks.f32);
-  print_peak(info, " of 8-bit integers", threads, peaks.int8);
+  print_peak(info->isa, "", threads, peaks.f32);
+  print_peak(peaks.small_isa, " of 8-bit integers", threads, peaks.int8);
   if (profile.at_optimum) tell_other_extents(info, inputs);
   if (page) {
     count_runs(&session, inputs, outputs, &counters, arguments->runs);

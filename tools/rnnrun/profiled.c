@@ -193,20 +193,25 @@ void profile_free(Profile *profile) {
 
 /* ---- peaks ---- */
 
-/* Products of bf16 for each of f32, at most: not measured. */
+/* Products of bf16 for each of f32, at most, by vectors: not measured. */
 enum { BF16_PRODUCTS = 4 };
 
 static bool is_int8(const rnncc_profile_entry *entry) { return entry->products == RNNCC_I8; }
 
-Peaks profile_peaks(const Profile *profile, const char *isa, int threads) {
-  Peaks peaks = {.f32 = threads * speed_multiply_add(isa, threads)};
+Peaks profile_peaks(const Profile *profile, const rnncc_info *info, int threads) {
+  double f32 = speed_multiply_add(info->isa, threads);
+  double matrices = strstr(info->target, "+amx") ? speed_matrix_products(threads) : 0;
+  Peaks peaks = {.f32 = threads * f32,
+                 .bf16 = threads * (matrices > 0 ? matrices / 2 : BF16_PRODUCTS * f32),
+                 .small_isa = matrices > 0 ? "amx" : info->isa};
   for (size_t i = 0; i < profile->count && !peaks.int8; i++)
-    if (is_int8(&profile->fastest[i])) peaks.int8 = threads * speed_dot_products(isa, threads);
+    if (is_int8(&profile->fastest[i]))
+      peaks.int8 = threads * (matrices > 0 ? matrices : speed_dot_products(info->isa, threads));
   return peaks;
 }
 
 double peak_of(const Peaks *peaks, const rnncc_profile_entry *entry) {
-  if (entry->products == RNNCC_BF16) return BF16_PRODUCTS * peaks->f32;
+  if (entry->products == RNNCC_BF16) return peaks->bf16;
   return is_int8(entry) ? peaks->int8 : peaks->f32;
 }
 

@@ -34,13 +34,14 @@ const rnncc_span *profile_spans(const Profile *profile, int worker);
 size_t profile_span_count(const Profile *profile, int worker);
 uint64_t profile_begins(const Profile *profile);
 
-/* GFLOP/s of all threads, 0 where it is not known: multiply-adds of f32, and of integers of 8 bits if any kernel has
- * such. */
+/* GFLOP/s of all threads, 0 where it is not known: multiply-adds of f32, of bf16, and of integers of 8 bits if any
+ * kernel has such. Of a module with AMX the latter two are AMX's. */
 typedef struct Peaks {
-  double f32, int8;
+  double f32, bf16, int8;
+  const char *small_isa; /* that those of bf16 and int8 are of */
 } Peaks;
 
-Peaks profile_peaks(const Profile *profile, const char *isa, int threads);
+Peaks profile_peaks(const Profile *profile, const rnncc_info *info, int threads);
 double peak_of(const Peaks *peaks, const rnncc_profile_entry *entry);
 
 /* The part of the run's median time that its work takes at peak speed; 0 if that is not known. */

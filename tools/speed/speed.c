@@ -16,6 +16,7 @@
 
 #include "cpu.h"
 #include "dot_loops.h"
+#include "matrix_loop.h"
 #include "topology.h"
 
 /* ---- the loops, in the vectors of each instruction set ---- */
@@ -263,6 +264,19 @@ static double try_dot_products(Worker *worker) {
 double speed_dot_products(const char *isa, int threads) {
   Team team = {.loops = loops_of(isa), .try = try_dot_products, .threads = threads};
   return team.loops && dot_loop_of(team.loops->vector_bytes) ? best_rate(&team) : 0;
+}
+
+static double try_matrix_products(Worker *worker) {
+  enum { MATRIX_STEPS = STEPS / 16 };
+  (void)worker;
+  double start = now_ns(), taken = 0, steps = 0;
+  for (; taken < least_ns; taken = now_ns() - start, steps += MATRIX_STEPS) multiply_matrices(MATRIX_STEPS);
+  return 2.0 * MATRIX_PRODUCTS * MATRIX_MULTIPLY_ADDS * steps / taken;
+}
+
+double speed_matrix_products(int threads) {
+  Team team = {.loops = loops_of("plain"), .try = try_matrix_products, .threads = threads};
+  return has_matrices() ? best_rate(&team) : 0;
 }
 
 /* At least once in each direction, after two passes that load the data into the nearest cache that holds it. */

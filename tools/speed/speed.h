@@ -20,6 +20,9 @@ double speed_multiply_add(const char *isa, int threads);
  * (AVX512-VNNI, NEON's dotprod), else of two as 16 bits. 0 for vectors of which that is not known. */
 double speed_dot_products(const char *isa, int threads);
 
+/* The same by matrices in registers, AMX's; 0 where the CPU has none, or the system refuses them. */
+double speed_matrix_products(int threads);
+
 /* GB/s at which one of `threads` reads `bytes` of its own, over and over: forward, or forward and backward in turns. In
  * huge pages if there are any. */
 double speed_read(const char *isa, int threads, size_t bytes, bool alternate);
