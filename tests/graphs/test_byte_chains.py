@@ -114,7 +114,78 @@ def test_blocked_numbers_are_the_reference_s(reference, compile, tmp_path, targe
 
 def test_no_float_is_in_memory_between_bytes(rnncc, tmp_path):
     numbers = arithmetic(numpy.random.default_rng(3), (3, 37))
-    assert set(kernels(rnncc, tmp_path, numbers.model)) == {"elementwise_chain"}
+    assert set(kernels(rnncc, tmp_path, numbers.model)) <= {"elementwise_chain", "map_bytes"}
+
+
+# ---- functions ----
+
+FUNCTIONS = {"Sigmoid": lambda x: 1 / (1 + numpy.exp(-x)), "Tanh": numpy.tanh, "Exp": numpy.exp, "Sqrt": lambda x: numpy.sqrt(numpy.maximum(x, 0)),
+             "Elu": lambda x: numpy.where(x < 0, numpy.expm1(x), x), "Swish": lambda x: x / (1 + numpy.exp(-x))}
+TYPE_PAIRS = [("u8", "u8"), ("u8", "i8"), ("i8", "u8"), ("i8", "i8")]
+
+
+def function_of(numbers, x, op, pair, wanted=None):
+    """Quantised numbers of type pair[0], their function, quantised again. wanted: gets the result in double precision."""
+    zero, steps = {"u8": 131, "i8": -3}, numbers.model
+    scales, zeros = [scalar(steps, step, "f32") for step in (2.0**-5, 2.0**-6)], [scalar(steps, zero[dtype], dtype) for dtype in pair]
+    y = steps.node("DequantizeLinear", [x, scales[0], zeros[0]])
+    if op == "Sqrt":
+        y = steps.node("Relu", [y])
+    y = steps.node("QuantizeLinear", [steps.node(op, [y]), scales[1], zeros[1]])
+    if wanted is not None:
+        limits, x = numpy.iinfo(TYPES[pair[1]][0]), numbers.feeds[x].astype(numpy.float64) - zero[pair[0]]
+        wanted[y] = numpy.clip(FUNCTIONS[op](x * 2.0**-5) * 2.0**6 + zero[pair[1]], limits.min, limits.max)
+    return y
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_functions_of_bytes_are_looked_up(rnncc, reference, compile, tmp_path, target):
+    """The reference's results, which are within a step of those in double precision: of all bytes, and of a number of them
+    that is no multiple of anything."""
+    numbers, wanted = Numbers(numpy.random.default_rng(5), (3, 259)), {}
+    for k, op in enumerate(FUNCTIONS):
+        pair = TYPE_PAIRS[k % 4]
+        x = numbers.bytes(f"x{k}", pair[0])
+        numbers.feeds[x].view(numpy.uint8).flat[:256] = range(256)
+        numbers.model.output(function_of(numbers, x, op, pair, wanted))
+    path = numbers.model.write(tmp_path)
+    found = run_module(compile(path, f"--target={target}"), numbers.feeds, threads=(1, 2, 5))
+    assert_same(found, reference.run(numbers.model, path, numbers.feeds))
+    for name, exact in wanted.items():
+        assert abs(found[name] - exact).max() <= 0.501, name
+    assert set(kernels(rnncc, tmp_path, numbers.model, f"--target={target}")) == {"map_bytes"}
+
+
+@pytest.mark.parametrize("channels", [5, 16, 40])
+@pytest.mark.parametrize("target", TARGETS)
+def test_functions_of_blocked_bytes_are_looked_up(rnncc, reference, compile, tmp_path, target, channels):
+    """Behind a convolution whose numbers are whole; two of them are parts of a Concat, which has them in place."""
+    shape = (2, channels, 6, 7)
+    rng = numpy.random.default_rng(channels)
+    numbers = Numbers(rng, shape)
+    model, weights = numbers.model, rng.integers(-3, 4, (channels, channels, 3, 3)).astype(numpy.float32)
+    numbers.feeds["x"] = rng.integers(-9, 9, shape).astype(numpy.float32)
+    image = model.node("Conv", [model.input("x", "f32", shape), model.constant(weights)], pads=[1, 1, 1, 1])
+    y = model.node("QuantizeLinear", [image, scalar(model, 2.0, "f32"), scalar(model, 128, "u8")])
+    parts = [function_of(numbers, y, op, ("u8", "i8")) for op in ("Tanh", "Swish")]
+    joined = model.node("DequantizeLinear", [model.node("Concat", parts, axis=1), scalar(model, 1.0, "f32"), scalar(model, 0, "i8")])
+    back = model.node("Conv", [joined, model.constant(numpy.concatenate([weights, weights], axis=1))], pads=[1, 1, 1, 1])
+    model.output(back)
+    path = model.write(tmp_path)
+    found = run_module(compile(path, f"--target={target}"), numbers.feeds, threads=(1, 2))
+    due = reference.run(model, path, numbers.feeds)[back]
+    numpy.testing.assert_allclose(found[back], due, rtol=0, atol=2.0**-20 * channels * abs(due).max())
+    assert "map_bytes" in kernels(rnncc, tmp_path, model, f"--target={target}")
+
+
+def test_few_steps_are_computed_where_vectors_are_wide(rnncc, tmp_path):
+    found = {}
+    for target in ("x86-64-v4", "x86-64-v3"):
+        numbers = Numbers(numpy.random.default_rng(6), (3, 37))
+        x = numbers.dequantize(numbers.bytes("x", "u8"), "u8")
+        numbers.model.output(numbers.quantize(numbers.model.node("LeakyRelu", [x]), "u8"))
+        found[target] = kernels(rnncc, tmp_path, numbers.model, f"--target={target}")
+    assert found == {"x86-64-v4": ["elementwise_chain"], "x86-64-v3": ["map_bytes"]}
 
 
 def test_what_may_leave_the_type_is_cut_as_before(reference, compile, tmp_path):

@@ -52,8 +52,8 @@ static void print_table(const Profile *profile, const Peaks *peaks) {
 
 static void print_peak(const char *isa, const char *products, int threads, double peak) {
   if (peak > 0)
-    fprintf(stderr, "peak: %.1f GFLOP/s, %s multiply-adds%s in registers on %d thread%s\n", peak, isa, products, threads,
-            threads == 1 ? "" : "s");
+    fprintf(stderr, "peak: %.1f GFLOP/s, %s multiply-adds%s in registers on %d thread%s\n", peak, isa, products,
+            threads, threads == 1 ? "" : "s");
 }
 
 /* ---- extents ---- */

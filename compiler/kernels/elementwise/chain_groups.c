@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "ir/family.h"
+#include "kernels/elementwise/byte_table.h"
 #include "kernels/elementwise/elementwise.h"
 #include "shapes/shape.h"
 #include "support/list.h"
@@ -30,6 +31,7 @@ typedef struct Finder {
   bool blocks;   /* some node seeks blocked tensors: nodes that run blocked are not merged with nodes that do not */
   const bool *forward; /* by node id, see graph_forward_nodes() */
   UseList uses;
+  bool *apart; /* by value id: bytes that a table reads or makes (byte_table.h), where its chain ends */
   int epoch, n_open;
   ChainGroup *open[MAX_OPEN];
   int merged_into[MAX_OPEN]; /* itself, while the group stands */
@@ -184,6 +186,7 @@ static void visit_chained(Finder *finder, Node *node) {
   finder->merged_into[own] = own;
   for (int k = 0; k < alone->n_inputs; k++) {
     int group = maker(finder, alone->inputs[k]), mine = standing(finder, own);
+    if (finder->apart[alone->inputs[k]->id]) continue;
     if (group != NO_GROUP && group != mine) merge(finder, group, mine);
   }
   int mine = standing(finder, own);
@@ -205,6 +208,21 @@ bool graph_seeks_blocks(const Graph *graph) {
   return false;
 }
 
+/* The bytes that a table reads, and those that it makes. Others that read the former are apart, too. A node is of the
+ * first table that it could be of. */
+static bool *find_tables(Graph *graph, const UseList *uses) {
+  bool *apart = ARENA_ARRAY(graph->arena, bool, graph->n_values),
+       *taken = ARENA_ARRAY(graph->arena, bool, graph->n_nodes);
+  for (int n = 0; n < graph->n_nodes; n++) {
+    const Node *first = graph->nodes[n], *last = taken[n] ? NULL : table_end(graph, uses, first);
+    if (!last) continue;
+    apart[first->inputs[0]->id] = apart[last->outputs[0]->id] = true;
+    for (const Node *node = first; node != last; node = uses->single[node->outputs[0]->id]) taken[node->id] = true;
+    taken[last->id] = true;
+  }
+  return apart;
+}
+
 ChainGroups find_chain_groups(Graph *graph) {
   Finder *finder = ARENA_NEW(graph->arena, Finder);
   finder->graph = graph;
@@ -213,6 +231,7 @@ ChainGroups find_chain_groups(Graph *graph) {
   finder->blocks = graph_seeks_blocks(graph);
   finder->forward = graph_forward_nodes(graph);
   finder->uses = graph_uses(graph);
+  finder->apart = find_tables(graph, &finder->uses);
   for (int n = 0; n < graph->n_nodes; n++) {
     if (may_chain(graph->nodes[n]) && !is_left_to_reduction(finder, graph->nodes[n]))
       visit_chained(finder, graph->nodes[n]);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Chains of element-wise nodes: elementwise_chain.c, and on blocked tensors elementwise_chain_blocked.c. */
+/* Chains of element-wise nodes: elementwise_chain.c, on blocked tensors elementwise_chain_blocked.c, and map_bytes.c.
+ */
 #include "ir/family.h"
 #include "kernels/elementwise/blocked_elementwise.h"
 #include "kernels/elementwise/broadcast.h"
+#include "kernels/elementwise/byte_table.h"
 #include "kernels/elementwise/chain.h"
 #include "kernels/elementwise/elementwise.h"
 #include "layout/blocked.h"
@@ -154,6 +156,7 @@ static LayoutSet layouts(Graph *graph, const Node *chain) {
 
 /* The constants among the inputs, in order. */
 static void pack(Graph *graph, Node *chain) {
+  if (chain_is_table(graph, chain)) graph_pack(graph, chain, chain_table(graph, chain));
   if (!is_blocked(chain)) return;
   for (int k = 0; k < chain->n_inputs; k++)
     if (value_is_constant(chain->inputs[k]))
@@ -221,8 +224,42 @@ static void lower_blocked(Program *program, const Node *chain) {
   set_cost(call, chain);
 }
 
-static void lower_chain(Program *program, Node *chain) {
+/* ---- bytes of bytes ---- */
+
+static void plain_bytes(Graph *graph, Call *call, const Value *y) {
+  const Dim *count = value_count_dim(graph, y, 0, y->rank);
+  operand_integer(call, "images", 1);
+  operand_dim(call, "count", count);
+  operand_dim(call, "x_image", count);
+  operand_dim(call, "y_image", count);
+}
+
+/* Elements that stand for no channel are mapped, too. */
+static void blocked_bytes(Graph *graph, Call *call, const Value *x, const Value *y) {
+  Blocked of_x = blocked_of(graph, x), of_y = blocked_of(graph, y);
+  operand_dim(call, "images", y->shape[0]);
+  operand_dim(call, "count", dim_mul(graph->dims, dim_const(graph->dims, of_y.blocks), of_y.plane));
+  operand_dim(call, "x_image", of_x.image);
+  operand_dim(call, "y_image", of_y.image);
+}
+
+static void lower_table(Program *program, const Node *chain) {
+  const Value *x = chain->inputs[0], *y = chain->outputs[0];
+  Call *call = kernel_call(program, chain, kernel_spec(program, "map_bytes"));
+  operand_value(call, "x", x, READ);
+  operand_value(call, "table", chain->packed[0], READ);
+  operand_value(call, "y", y, WRITE);
   if (is_blocked(chain))
+    blocked_bytes(program->graph, call, x, y);
+  else
+    plain_bytes(program->graph, call, y);
+  set_cost(call, chain);
+}
+
+static void lower_chain(Program *program, Node *chain) {
+  if (chain_is_table(program->graph, chain))
+    lower_table(program, chain);
+  else if (is_blocked(chain))
     lower_blocked(program, chain);
   else
     lower_plain(program, chain);
