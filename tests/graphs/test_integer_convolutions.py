@@ -170,6 +170,7 @@ WINOGRAD = {
 }
 WINOGRAD_KNOBS = ["tile=4,oc=1,by_groups=0,parts=1", "tile=2,oc=3,by_groups=1,parts=2", "tile=4,oc=4,by_groups=1,parts=16"]
 WITH_DOT = ["x86-64-v4+vnni", "x86-64-v3+vnni"]
+WITH_MATRICES = "x86-64-v4+vnni+amx"
 WITHOUT_DOT = ["x86-64-v4", "x86-64-v2", "x86-64", "aarch64-linux-gnu", *[target for target in SCALABLE if "+rvv" in target]]
 
 
@@ -185,8 +186,8 @@ def winograd_of(rnncc, path, *options):
 
 
 def check_algorithm(compile, rnncc, rnnrun_of, tmp_path, cases, target, algorithm, knobs):
-    """Every case on one target, the first ones on the others."""
-    names = [*cases] if target == "x86-64-v3" else some([*cases], 2)
+    """Every case on one target, and with matrices, the first ones on the others."""
+    names = [*cases] if target in ("x86-64-v3", WITH_MATRICES) else some([*cases], 2)
     parts = [convolution(name, **cases[name]) for name in names]
     model, feeds = merged(parts)
     due = {f"p{k}_{name}": array for k, part in enumerate(parts) for name, array in exact(*part).items()}
@@ -225,6 +226,47 @@ PANEL_KNOBS = ["oc=1,by_groups=0,parts=1", "oc=3,by_groups=1,parts=2", "oc=4,by_
 @pytest.mark.parametrize("target, knobs", each_with_knobs(PANEL_KNOBS, WITHOUT_DOT))
 def test_panels_are_exact(compile, rnncc, rnnrun_of, tmp_path, target, knobs):
     check_algorithm(compile, rnncc, rnnrun_of, tmp_path, PANELS, target, "panel_int8", knobs)
+
+
+MATRICES = {
+    "a pixel": dict(x=(70, 3, 3), kernels=50, window=(3, 3), n=3),
+    "33 pixels": dict(x=(24, 3, 11), kernels=33, window=(3, 3), **BOTH, n=2),  # of the last 32 one is stored already
+    "609 pixels": dict(x=(18, 21, 29), kernels=16, window=(1, 1), n=2),  # and 31 of 32
+    "one line and a byte": dict(x=(4, 9, 9), kernels=20, window=(1, 17), pads=[0, 8, 0, 8]),
+    **{name: CASES[name] for name in CASES if "depthwise" not in name and "group" not in name and name != "volumes"},
+}
+MATRICES_KNOBS = ["pairs=1,by_groups=0", "pairs=3,by_groups=1", "pairs=65536,by_groups=0"]
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("knobs", MATRICES_KNOBS)
+def test_matrices_are_exact(compile, rnncc, rnnrun_of, tmp_path, knobs):
+    check_algorithm(compile, rnncc, rnnrun_of, tmp_path, MATRICES, WITH_MATRICES, "matrices_int8", knobs)
+
+
+def test_matrices_of_images_that_only_the_run_knows(compile, rnncc, tmp_path):
+    case = MATRICES["33 pixels"]
+    model, _ = convolution("33 pixels", dims={0: EXTENTS[0]}, **case)
+    path, options = model.write(tmp_path), (f"--target={WITH_MATRICES}", "--conv=matrices_int8,pairs=2,by_groups=0")
+    assert len(schedules_of(rnncc, path, "matrices_int8", *options)) == 1
+    module = compile(path, *options)
+    for n in (1, 2, 3):
+        _, feeds = convolution("33 pixels", **{**case, "n": n})
+        assert_same(run_module(module, feeds, (1, 2)), exact(model, feeds))
+
+
+def test_matrices_are_chosen_where_they_save_time(rnncc, tmp_path):
+    """Not where a window has too few bytes, nor for a convolution of groups."""
+    layers = {"deep": (dict(x=(64, 28, 28), kernels=64, window=(3, 3), **BOTH), 1),
+              "of an image": (dict(x=(3, 64, 64), kernels=64, window=(7, 7), strides=[2, 2], pads=[3, 3, 3, 3]), 1),
+              "shallow": (dict(x=(16, 28, 28), kernels=16, window=(1, 1)), 0),
+              "of groups": (dict(x=(64, 28, 28), kernels=64, window=(3, 3), group=2, **BOTH), 0)}
+    for name, (layer, chosen) in layers.items():
+        (folder := tmp_path / name.replace(" ", "_")).mkdir()
+        path = convolution(name, **layer)[0].write(folder)
+        target = f"--target={WITH_MATRICES}"
+        assert len(schedules_of(rnncc, path, "matrices_int8", target, "--machine=typical")) == chosen, name
+        assert not schedules_of(rnncc, path, "matrices_int8", "--target=x86-64-v4+vnni", "--machine=typical")
 
 
 I8MM = "aarch64-linux-gnu+dotprod+fp16+bf16+i8mm"
@@ -357,9 +399,9 @@ def added(a, b):
     return rounded
 
 
-def residual_model(name, r_scale, z_scale, second=False, z_zero=None):
+def residual_model(name, r_scale, z_scale, second=False, z_zero=None, cases=CASES):
     """(Model, feeds, expected): a convolution whose result takes part in a QLinearAdd."""
-    model, feeds = convolution(name, **CASES[name])
+    model, feeds = convolution(name, **cases[name])
     conv, = model.nodes
     sums, = exact(model, feeds).values()
     dtype, y_scale, y_zero = BYTES[sums.dtype], model.arrays[conv["inputs"][6]], model.arrays[conv["inputs"][7]]
@@ -384,6 +426,25 @@ def test_sums_with_a_residual_are_those_of_two_nodes(compile, tmp_path, target, 
         assert_same(got, expected)
 
 
+def test_a_residual_is_read_before_the_sum_takes_its_place(compile, rnncc, tmp_path):
+    """By matrices whose last one begins with pixels of the one before it, which are not written twice."""
+    model, feeds = convolution("609 pixels", **MATRICES["609 pixels"])
+    x, *others = model.nodes[0]["inputs"]
+    first, = model.outputs
+    r, = exact(model, feeds).values()
+    y_scale, y_zero = (model.arrays[others[i]] for i in (5, 6))
+    w = model.constant(model.arrays[others[2]][:, ::-1].copy())
+    second = model.node("QLinearConv", [x, *others[:2], w, *others[3:]])
+    alone, _ = convolution("609 pixels", **MATRICES["609 pixels"])
+    alone.arrays[alone.nodes[0]["inputs"][3]] = model.arrays[w]
+    y, = exact(alone, feeds).values()
+    model.output(model.node("QLinearAdd", [second, *others[5:7], first, *others[5:7], *others[5:7]]))
+    model.outputs = model.outputs[-1:]
+    path, options = model.write(tmp_path), (f"--target={WITH_MATRICES}", "--conv=matrices_int8,pairs=4,by_groups=0")
+    due = added((y, y_scale, y_zero), (r, y_scale, y_zero))(y_scale, y_zero)
+    assert_same(run_module(compile(path, *options), feeds), {model.outputs[0]: due})
+
+
 # What becomes of y and the residual, of scales (residual, sum): by factors, or divided. In halves: many sums end in .5;
 # the zero point of the sum, which is odd, decides where these go.
 SCALES = {"of usual scales": (.0173, .011), "in halves": (.5, 1), "in thirds": (1 / 3, .999999), "large": (3e4, 2e-3),
@@ -394,6 +455,16 @@ SCALES = {"of usual scales": (.0173, .011), "in halves": (.5, 1), "in thirds": (
 def test_sums_of_any_scales_are_exact(compile, tmp_path, scales):
     model, feeds, expected = residual_model("3x3", *SCALES[scales], z_zero=7)
     assert_same(run_module(compile(model.write(tmp_path)), feeds), expected)
+
+
+@pytest.mark.parametrize("scales", SCALES)
+def test_sums_of_matrices_take_a_residual(compile, tmp_path, scales):
+    names = ["3x3 of i8", "33 pixels"]
+    parts = [residual_model(name, *SCALES[scales], second=name == names[1], z_zero=7, cases=MATRICES) for name in names]
+    model, feeds = merged([part[:2] for part in parts])
+    due = {f"p{k}_{name}": array for k, part in enumerate(parts) for name, array in part[2].items()}
+    module = compile(model.write(tmp_path), f"--target={WITH_MATRICES}", "--conv=matrices_int8")
+    assert_same(run_module(module, feeds, (1, 2)), due)
 
 
 @pytest.mark.parametrize("scale", [.0173, .5, 1e-7, 3e5])

@@ -249,7 +249,7 @@ static void pack_int8(Graph *graph, Node *node) {
   float *weights = ARENA_ARRAY(graph->arena, float, count);
   for (int64_t i = 0; i < count; i++) weights[i] = numbers.weights[i];
   pack_weights_of(graph, node, weights);
-  pack_requantise(graph, node, &numbers, true);
+  pack_requantise(graph, node, &numbers, START_IN_FLOATS);
 }
 
 static KernelSpec *depthwise_int8_spec(const Graph *graph, const Node *node) {

@@ -209,7 +209,7 @@ static void pack(Graph *graph, Node *node) {
   if (writes_floats(node))
     pack_to_floats(graph, node, &numbers);
   else
-    pack_requantise(graph, node, &numbers, false);
+    pack_requantise(graph, node, &numbers, START_OF_DOTS);
   graph_pack(graph, node, has_point(graph, node) ? sums_of_taps(graph, schedule, &numbers) : NULL);
 }
 

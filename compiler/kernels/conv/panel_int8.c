@@ -143,7 +143,7 @@ static void pack(Graph *graph, Node *node) {
   int8_t *weights = ARENA_ARRAY(graph->arena, int8_t, bytes);
   pack_weights(graph, schedule, numbers.weights, weights);
   graph_pack(graph, node, graph_constant(graph, conv->weights->name, RNNCC_I8, 1, &bytes, weights));
-  pack_requantise(graph, node, &numbers, false);
+  pack_requantise(graph, node, &numbers, START_OF_DOTS);
 }
 
 /* ---- the call ---- */

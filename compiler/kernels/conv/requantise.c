@@ -29,8 +29,8 @@ int step_zero(const Graph *graph, const Value *x) { return graph->config->target
 
 /* ---- constants ---- */
 
-static void pack_start(Graph *graph, Node *node, const IntegerConv *numbers) {
-  int64_t zero = numbers->x_zero - step_zero(graph, node->inputs[0]);
+/* zero: the input whose products are to be zero. */
+static void pack_start(Graph *graph, Node *node, const IntegerConv *numbers, int64_t zero) {
   int64_t padded = round_up(numbers->kernels, graph->config->target->lanes);
   int32_t *start = ARENA_ARRAY(graph->arena, int32_t, padded);
   for (int64_t k = 0; k < numbers->kernels; k++) {
@@ -124,11 +124,12 @@ static void pack_finish(Graph *graph, Node *node, const IntegerConv *numbers) {
   graph_pack(graph, node, graph_constant(graph, "finish", RNNCC_F32, 1, &fields, finish));
 }
 
-void pack_requantise(Graph *graph, Node *node, const IntegerConv *numbers, bool in_floats) {
-  if (in_floats)
+void pack_requantise(Graph *graph, Node *node, const IntegerConv *numbers, StartOfSums start) {
+  int64_t zero = numbers->x_zero;
+  if (start == START_IN_FLOATS)
     pack_bias(graph, node, numbers);
   else
-    pack_start(graph, node, numbers);
+    pack_start(graph, node, numbers, start == START_OF_DOTS ? zero - step_zero(graph, node->inputs[0]) : zero);
   pack_scale(graph, node, numbers);
   pack_finish(graph, node, numbers);
 }

@@ -12,9 +12,12 @@
 /* node->packed: the kernel's weights, then these. */
 enum { PACKED_WEIGHTS, PACKED_START, PACKED_SCALE, PACKED_FINISH };
 
-/* Appends them to node->packed, which has the weights. Sums begin, in_floats: at the bias; else, in i32: at the bias
- * less the zero point's products. */
-void pack_requantise(Graph *graph, Node *node, const IntegerConv *numbers, bool in_floats);
+/* Where sums begin: at the bias, in floats; or, in i32, at the bias less the zero point's products, of inputs as dot
+ * products count them (DOT_ZERO of templates/simd/int8.h), or as they are in memory. */
+typedef enum StartOfSums { START_IN_FLOATS, START_OF_DOTS, START_OF_BYTES } StartOfSums;
+
+/* Appends them to node->packed, which has the weights. */
+void pack_requantise(Graph *graph, Node *node, const IntegerConv *numbers, StartOfSums start);
 
 /* SIGNED_X, SIGNED_Y, BOUNDS, STEP, RESIDUAL. */
 void knobs_requantise(KernelSpec *spec, const Graph *graph, const Node *node);
