@@ -15,11 +15,11 @@ enum { CELL = CELL_LSTM };
 /* Vectors of units in a panel.
  * legal: 1 2 4 */
 enum { UNIT_VECTORS = 1 };
-/* Maximum samples of a block.
- * legal: 1..8 */
+/* Maximum samples of a block; more than 8 only in matrices.
+ * legal: 1..16 */
 enum { ROWS = 6 };
 /* Minimum samples of a block: where B is known, its blocks have one of two heights.
- * legal: 1..8 */
+ * legal: 1..16 */
 enum { MIN_ROWS = 1 };
 /* Maximum workers that share a direction: with few units a barrier costs more than another worker saves.
  * legal: 1..1024 */

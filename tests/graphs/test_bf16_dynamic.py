@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Products of bf16 (--precision=bf16-dynamic) under qemu, against double precision's products of the same rounded numbers;
-a row has the same bits alone and among others, and on any number of threads.
+"""Products of bf16 (--precision=bf16-dynamic), by BFMMLA under qemu and by AMX here, against double precision's products of
+the same rounded numbers; a row has the same bits alone and among others, and on any number of threads.
 
 Each two products take two sums, which may each be wrong by one part in 2^23 of what is summed up: K / 2 times two of a sum of K.
 Numbers that are not rounded to bf16, or rounded otherwise, are wrong by one part in 2^9."""
@@ -13,8 +13,10 @@ import pytest
 
 from support.emitted import run_by
 from support.model_builder import Model
+from support.module import Module
 
-TARGET = "--target=aarch64-linux-gnu+bf16"
+TARGET, AMX = "--target=aarch64-linux-gnu+bf16", "--target=x86-64-v4+vnni+amx"
+TARGETS = {"bfmmla": TARGET, "amx": AMX}
 EPS = 2.0**-23
 
 
@@ -32,12 +34,20 @@ def assert_within(got, exact, limit, what):
     assert got.shape == exact.shape and (np.abs(got - exact) <= limit + 1e-37).all(), f"{what}: {np.abs(got - exact).max()}"
 
 
-@pytest.fixture
-def emulated(compile, aarch64_rnnrun, tmp_path):
-    """emulated(model, *options) -> run(feeds, threads) -> name -> array"""
+def run_here(module, feeds, threads):
+    """Between pages that must not be touched."""
+    with Module(module) as opened, opened.context(threads) as context:
+        return context.run(feeds)
+
+
+@pytest.fixture(params=TARGETS)
+def built(request, compile, aarch64_rnnrun, tmp_path):
+    """built(model, *options) -> run(feeds, threads) -> name -> array"""
     def build(model, *options):
         (folder := tmp_path / str(len(list(tmp_path.iterdir())))).mkdir()
-        module = compile(model.write(folder), TARGET, "--precision=bf16-dynamic", *options, optimised=False)
+        module = compile(model.write(folder), TARGETS[request.param], "--precision=bf16-dynamic", *options, optimised=False)
+        if request.param == "amx":
+            return lambda feeds, threads=1: run_here(module, feeds, threads)
         return lambda feeds, threads=1: run_by(aarch64_rnnrun, module, feeds, list(model.outputs), folder, threads)
     return build
 
@@ -45,28 +55,29 @@ def emulated(compile, aarch64_rnnrun, tmp_path):
 # ---- products ----
 
 # Rows, K and N: each remainder of K by four, odd rows and columns that fill no panel; sums that are put by, as K is deep; one
-# row with so many weights that they come from memory.
+# row with so many weights that they come from memory; rows, columns and depths next to those of a matrix of AMX, and blocks of
+# one tile beside those of two.
 SHAPES = [(1, 45, 67), (2, 64, 16), (3, 46, 20), (13, 47, 67), (6, 1, 33), (5, 3, 7), (4, 2, 130), (13, 2051, 20), (1, 702, 203),
-          (7, 130, 3)]
+          (7, 130, 3), (1, 1, 1), (15, 31, 15), (16, 32, 17), (17, 33, 65), (33, 100, 1), (33, 1, 17), (70, 33, 50), (70, 2100, 17)]
 
 
-def test_products_are_those_of_rounded_numbers(emulated):
+def test_products_are_those_of_rounded_numbers(built):
     net, rng, due, feeds = Model(), np.random.default_rng(1), {}, {}
     for i, (rows, K, N) in enumerate(SHAPES):
         x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((rows, K), (K, N)))
         net.node("MatMul", [net.input(f"x{i}", "f32", [rows, K]), net.constant(w)], [f"y{i}"])
         net.output(f"y{i}")
         due[f"y{i}"], feeds[f"x{i}"] = product(x, w), x
-    got = emulated(net)(feeds)
+    got = built(net)(feeds)
     for name, (exact, limit) in due.items():
         assert_within(got[name], exact, limit, name)
 
 
 @pytest.mark.parametrize("transA", [0, 1])
-def test_gemm_of_any_strides_and_its_epilogue(transA, emulated):
-    """Relu(alpha x w + beta c): K of a transposed x does not stand side by side."""
+def test_gemm_of_any_strides_and_its_epilogue(transA, built):
+    """Relu(alpha x w + beta c): K of a transposed x does not stand side by side; sums of the deepest are put by."""
     rng, net, feeds, due = np.random.default_rng(2), Model(), {}, {}
-    for K in (45, 8, 3):
+    for K in (45, 8, 3, 4200):
         x, w, c = (rng.standard_normal(shape).astype(np.float32) for shape in ((7, K), (21, K), (21,)))
         a = net.input(f"x{K}", "f32", [K, 7] if transA else [7, K])
         b = net.node("Gemm", [a, net.constant(w), net.constant(c)], transA=transA, transB=1, alpha=.5, beta=2.0)
@@ -75,26 +86,37 @@ def test_gemm_of_any_strides_and_its_epilogue(transA, emulated):
         exact, limit = product(x, w.T)
         feeds[f"x{K}"] = np.ascontiguousarray(x.T) if transA else x
         due[f"y{K}"] = np.maximum(exact / 2 + 2 * c.astype(np.float64), 0), limit + 4 * EPS * np.abs(c)
-    got = emulated(net)(feeds)
+    got = built(net)(feeds)
     for name, (exact, limit) in due.items():
         assert_within(got[name], exact, limit, name)
 
 
-def test_numbers_that_are_not_finite_stay_so(emulated):
-    x, w = np.ones((3, 6), np.float32), np.ones((6, 5), np.float32)
-    x[0, 5], x[1, 0], w[2, 3] = np.inf, np.nan, -np.inf  # the NaN stands behind the infinity
+def test_halves_are_rounded_to_even(built):
+    """All numbers that stand in the middle of two of bf16, times one."""
+    upper = np.random.default_rng(9).permutation(np.arange(0x0080, 0x7f7f, dtype=np.uint32))[:16 * 64]
+    x = (upper << 16 | 0x8000).view(np.float32).reshape(64, 16) * np.where(np.arange(16) % 2, 1, -1).astype(np.float32)
     net = Model()
-    net.output(net.node("MatMul", [net.input("x", "f32", [3, 6]), net.constant(w)]))
-    (got,) = emulated(net)({"x": x}).values()
+    net.output(net.node("MatMul", [net.input("x", "f32", [64, 16]), net.constant(np.eye(16, dtype=np.float32))]))
+    (got,) = built(net)({"x": x}).values()
+    assert np.array_equal(got.astype(np.float64), bf16(x))
+
+
+def test_numbers_that_are_not_finite_stay_so(built):
+    x, w = np.ones((4, 6), np.float32), np.ones((6, 5), np.float32)
+    x[0, 5], x[1, 0], w[2, 3] = np.inf, np.nan, -np.inf  # the NaN stands behind the infinity
+    x[3].view(np.uint32)[4] = 0xff800001  # whose upper half is an infinity's
+    net = Model()
+    net.output(net.node("MatMul", [net.input("x", "f32", [4, 6]), net.constant(w)]))
+    (got,) = built(net)({"x": x}).values()
     with np.errstate(invalid="ignore"):
         assert np.array_equal(got, x @ w, equal_nan=True)
 
 
-def test_a_row_has_the_same_bits_alone_and_among_others(emulated):
+def test_a_row_has_the_same_bits_alone_and_among_others(built):
     net, rng = Model(), np.random.default_rng(3)
     net.dim("M", 1, 6, 13)
     net.output(net.node("MatMul", [net.input("x", "f32", ["M", 301]), net.constant(rng.standard_normal((301, 50)).astype(np.float32))]))
-    run, x = emulated(net), rng.standard_normal((13, 301)).astype(np.float32)
+    run, x = built(net), rng.standard_normal((13, 301)).astype(np.float32)
     (due,) = run({"x": x}).values()
     for rows, threads in ((1, 1), (2, 3), (3, 2), (5, 1), (12, 3), (13, 5)):
         for first in (0, 13 - rows):
@@ -105,7 +127,7 @@ def test_a_row_has_the_same_bits_alone_and_among_others(emulated):
 # ---- recurrent layers ----
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
-LAYERS = [("LSTM", 17, 37, {}), ("LSTM", 5, 16, {"direction": "bidirectional"}), ("GRU", 9, 33, {}),
+LAYERS = [("LSTM", 17, 37, {}), ("LSTM", 5, 16, {"direction": "bidirectional"}), ("GRU", 9, 33, {"direction": "bidirectional"}),
           ("GRU", 33, 9, {"linear_before_reset": 1}), ("RNN", 7, 50, {"direction": "reverse"})]
 T, B = 5, 7
 
@@ -115,7 +137,7 @@ def sigmoid(x):
 
 
 class Layer:
-    def __init__(self, net, op, inputs, units, **attributes):
+    def __init__(self, net, op, inputs, units, batch=B, **attributes):
         rng = np.random.default_rng([4, inputs, units])
         self.op, self.H, self.attributes = op, units, attributes
         self.directions = 1 + (attributes.get("direction") == "bidirectional")
@@ -126,7 +148,7 @@ class Layer:
         x = net.input(self.input, "f32", ["T", "B", inputs])
         net.node(op, [x, *map(net.constant, (self.W, self.R, self.b))], [self.output], hidden_size=units, **attributes)
         net.output(self.output)
-        self.x = rng.standard_normal((T, B, inputs)).astype(np.float32)
+        self.x = rng.standard_normal((T, batch, inputs)).astype(np.float32)
 
     def sums(self, d, weights, v, rows=slice(None)):
         return bf16(v) @ bf16(weights[d][rows]).T
@@ -179,9 +201,9 @@ def feeds_of(layers, samples=slice(None)):
 
 
 @pytest.mark.parametrize("options", [[], ["--rnn=input=step,workers=1"]], ids=["", "in one sweep"])
-def test_recurrent_layers_multiply_rounded_numbers(options, network, emulated):
+def test_recurrent_layers_multiply_rounded_numbers(options, network, built):
     net, layers = network
-    got = emulated(net, *options)(feeds_of(layers), 2)
+    got = built(net, *options)(feeds_of(layers), 2)
     for layer in layers:
         layer.check(got[layer.output])
 
@@ -192,18 +214,18 @@ def assert_same_bits(got, due, samples, what):
         assert np.array_equal(got[name].view(np.uint32), part.view(np.uint32)), (name, what)
 
 
-def test_a_sample_has_the_same_bits_in_any_batch_and_on_any_threads(network, emulated):
+def test_a_sample_has_the_same_bits_in_any_batch_and_on_any_threads(network, built):
     net, layers = network
-    run = emulated(net)
+    run = built(net)
     due = run(feeds_of(layers), 1)
     for samples, threads in ((slice(0, 1), 1), (slice(6, 7), 2), (slice(0, 2), 3), (slice(1, 4), 1), (slice(2, 7), 2), (slice(None), 3)):
         assert_same_bits(run(feeds_of(layers, samples), threads), due, samples, (samples, threads))
 
 
 @pytest.mark.parametrize("how", ["workers=2,batch_parts=1,depth_block=16", "workers=3,batch_parts=3", "chunk=2"])
-def test_each_way_to_run_a_layer_has_the_same_bits(how, network, emulated):
+def test_each_way_to_run_a_layer_has_the_same_bits(how, network, built):
     net, layers = network
-    due, got = (emulated(net, f"--rnn={one}")(feeds_of(layers), 3) for one in ("workers=1,batch_parts=1", how))
+    due, got = (built(net, f"--rnn={one}")(feeds_of(layers), 3) for one in ("workers=1,batch_parts=1", how))
     assert_same_bits(got, due, slice(None), how)
 
 
@@ -214,28 +236,42 @@ def of_one_sample(largest):
     return net, [Layer(net, op, inputs, units, **more) for op, inputs, units, more in LAYERS]
 
 
-def test_one_sample_has_the_same_bits_where_it_is_all_that_there_is(emulated):
+def test_one_sample_has_the_same_bits_where_it_is_all_that_there_is(built):
     """Of a batch that the compiler knows to be one."""
     found = []
     for largest in (1, 2):
         net, layers = of_one_sample(largest)
-        found.append(emulated(net, "--rnn=workers=2,hide=0")(feeds_of(layers, slice(0, 1)), 2))
+        found.append(built(net, "--rnn=workers=2,hide=0")(feeds_of(layers, slice(0, 1)), 2))
     assert_same_bits(*found, slice(None), "of one sample")
 
 
-def test_the_sums_of_one_sample_may_be_made_in_halves(emulated):
+def test_the_sums_of_one_sample_may_be_made_in_halves(built):
     """Over the units that each of two workers makes, whichever of them adds up."""
     net, layers = of_one_sample(1)
-    run = emulated(net, "--rnn=workers=2,hide=1")
+    run = built(net, "--rnn=workers=2,hide=1")
     one, two = (run(feeds_of(layers, slice(0, 1)), threads) for threads in (1, 2))
     assert_same_bits(one, two, slice(None), "threads")
     for layer in layers:
         layer.check(two[layer.output], slice(0, 1))
 
 
-def test_weights_that_can_change_are_packed_so_too(network, emulated):
+@pytest.mark.parametrize("how", ["workers=1", "workers=3,batch_parts=3", "workers=2,batch_parts=1"])
+def test_more_samples_than_a_matrix_has_rows(how, compile, tmp_path):
+    net = Model()
+    net.dim("T", 1, T, 8)
+    net.dim("B", 1, 33, 40)
+    layers = [Layer(net, op, inputs, units, 33, **more) for op, inputs, units, more in LAYERS]
+    module = compile(net.write(tmp_path), AMX, "--precision=bf16-dynamic", f"--rnn={how}", optimised=False)
+    due = run_here(module, feeds_of(layers), 1)
+    for layer in layers:
+        layer.check(due[layer.output])
+    for samples, threads in ((slice(0, 1), 1), (slice(3, 19), 3), (slice(16, 33), 2), (slice(None), 3)):
+        assert_same_bits(run_here(module, feeds_of(layers, samples), threads), due, samples, (samples, threads))
+
+
+def test_weights_that_can_change_are_packed_so_too(network, built):
     net, layers = network
-    due, got = (emulated(net, f"--weights={how}")(feeds_of(layers), 2) for how in ("constant", "mutable"))
+    due, got = (built(net, f"--weights={how}")(feeds_of(layers), 2) for how in ("constant", "mutable"))
     assert_same_bits(got, due, slice(None), "mutable")
 
 
@@ -274,7 +310,7 @@ def test_a_profile_counts_four_such_products_for_one_of_floats(compile, aarch64_
 
 # ---- the option ----
 
-def test_weights_of_a_layer_may_differ_in_how_they_are_multiplied(emulated):
+def test_weights_of_a_layer_may_differ_in_how_they_are_multiplied(built):
     """In one sweep they could not."""
     net = Model()
     net.dim("T", 1, T, 8)
@@ -283,7 +319,7 @@ def test_weights_of_a_layer_may_differ_in_how_they_are_multiplied(emulated):
     for precision in ("f32,*.R=bf16-dynamic,*.W=bf16", "f32,*.R=bf16-dynamic"):
         layer.W = layer.W if found else bf16(layer.W).astype(np.float32)
         net.arrays = {name: layer.W if array.shape == layer.W.shape else array for name, array in net.arrays.items()}
-        found.append(emulated(net, f"--precision={precision}", "--rnn=input=step,workers=1")({layer.input: layer.x}))
+        found.append(built(net, f"--precision={precision}", "--rnn=input=step,workers=1")({layer.input: layer.x}))
     assert_same_bits(*found, slice(None), "W in bf16")
 
 
@@ -310,3 +346,25 @@ def test_each_node_has_the_products_that_it_is_to_have(precision, knobs, rnncc, 
     done = rnncc(layers_of_all_kinds().write(tmp_path), TARGET, f"--precision={precision}", "--emit=c", "-o", tmp_path / "c")
     assert done.returncode == 0, done.stderr
     assert set(map(int, re.findall(r"^/\* ---- kernel .* WEIGHTS=(\d)", (tmp_path / "c" / "network.c").read_text(), re.M))) == knobs
+
+
+@pytest.mark.parametrize("precision, kernels", [("bf16", {"gemm_packed", "recurrent_steps"}), ("bf16-dynamic", {"gemm_bf16", "recurrent_bf16"}),
+                                                ("bf16-dynamic,n0=bf16", {"gemm_bf16", "recurrent_steps"}),
+                                                ("n0.R=bf16-dynamic", {"gemm_packed", "recurrent_bf16"}),
+                                                ("n0.W=bf16-dynamic", {"gemm_bf16", "gemm_packed", "recurrent_steps"})])
+def test_each_node_has_the_kernels_of_amx_that_it_is_to_have(precision, kernels, rnncc, tmp_path):
+    done = rnncc(layers_of_all_kinds().write(tmp_path), AMX, f"--precision={precision}", "--emit=c", "-o", tmp_path / "c")
+    assert done.returncode == 0, done.stderr
+    assert set(re.findall(r"^/\* ---- kernel .*: (\w+) ", (tmp_path / "c" / "network.c").read_text(), re.M)) == kernels
+
+
+def test_amx_takes_numbers_that_are_not_normal_for_zero(compile, tmp_path):
+    """Of either factor; a sum that is none is 0, too."""
+    tiny, least = np.float32(2.0**-127), np.float32(2.0**-126)
+    x, w = np.array([[tiny, 0, 0], [0, least, 0], [0, 0, 1], [0, 0, least]], np.float32), np.array([[2.0**100], [2.0**100], [tiny]], np.float32)
+    w = np.concatenate([w, [[1], [1], [.5]]], 1).astype(np.float32)
+    net = Model()
+    net.output(net.node("MatMul", [net.input("x", "f32", [4, 3]), net.constant(w)]))
+    module = compile(net.write(tmp_path), AMX, "--precision=bf16-dynamic", optimised=False)
+    (got,) = run_here(module, {"x": x}, 1).values()
+    assert np.array_equal(got, [[0, 0], [least * w[1, 0], least], [0, .5], [0, 0]])

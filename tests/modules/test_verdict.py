@@ -18,7 +18,7 @@ def verdict(rnncc, tmp_path):
 
     def told(model, *options, **speeds):
         machine = {"format": "rnncc-machine", "version": 1, "cpu": "of the test", "cores": 2, "l1": 1 << 15, "l2": 1 << 20,
-                   "l3": 1 << 24, "targets": {target: SPEEDS | speeds for target in ("x86-64-v3", "aarch64-linux-gnu")}}
+                   "l3": 1 << 24, "targets": {target: SPEEDS | speeds for target in ("x86-64-v4", "x86-64-v3", "aarch64-linux-gnu")}}
         (tmp_path / "machine.json").write_text(json.dumps(machine))
         done = rnncc("inspect", model.write(tmp_path), "--explain", "--target=x86-64-v3", "--threads=1",
                      f"--machine={tmp_path / 'machine.json'}", *options)
@@ -69,10 +69,11 @@ def test_weights_of_fewer_bits_are_not_to_be_tried_again(verdict):
     assert not any("--precision" in line for line in words["try"])
 
 
-def test_products_of_bf16_take_a_quarter_of_the_arithmetic(verdict):
-    model, target = product(512, 512, 512), "--target=aarch64-linux-gnu+bf16"
+@pytest.mark.parametrize("target, times", [("aarch64-linux-gnu+bf16", 4), ("x86-64-v4+amx", 1024 / 100)])
+def test_products_of_bf16_take_a_part_of_the_arithmetic(target, times, verdict):
+    model, target = product(2048, 2048, 2048), f"--target={target}"
     wide, narrow = (parts(verdict(model, target, f"--precision={how}")) for how in ("bf16", "bf16-dynamic"))
-    assert wide[1] == narrow[1] == [100, 0, 0] and narrow[0] == pytest.approx(wide[0] / 4, rel=0.02)
+    assert wide[1] == narrow[1] == [100, 0, 0] and narrow[0] == pytest.approx(wide[0] / times, rel=0.02)
 
 
 def test_int8_is_to_be_tried_where_the_machine_gains_by_it(verdict):

@@ -198,6 +198,24 @@ static void tiles_of_bf16_take_a_quarter_of_the_products_of_f32(void **state) {
   }
 }
 
+/* An instruction of matrices multiplies 16 samples in twice the time of one. */
+static void matrices_of_bf16_take_less_of_more_samples(void **state) {
+  (void)state;
+  static const RecurrentVariant one = {.input = INPUT_AHEAD, .workers = 1, .batch_parts = 1};
+  Machine machine = measured_machine();
+  double least = 1;
+  for (int64_t batch = 1; batch <= 32; batch *= 2) {
+    LayerCase wide = layer(LSTM, 100, batch, 64), matrices = wide;
+    wide.weight = matrices.weight = 2;
+    matrices.matrices = matrices.input_matrices = true;
+    matrices.rows = matrices.input_rows = 16;
+    RecurrentCost of_wide = recurrent_cost(&machine, &wide, &one), cost = recurrent_cost(&machine, &matrices, &one);
+    double part = cost.products / of_wide.products;
+    assert_true(part < least && cost.input < of_wide.input);
+    least = batch < 16 ? part : 1;
+  }
+}
+
 static void more_work_never_takes_less_time(void **state) {
   (void)state;
   for (int workers = 1; workers <= 2; workers++) {
@@ -332,6 +350,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(integers_take_the_part_of_the_time_that_was_measured, setup, teardown),
       cmocka_unit_test_setup_teardown(tiles_take_half_of_the_products_of_a_batch, setup, teardown),
       cmocka_unit_test_setup_teardown(tiles_of_bf16_take_a_quarter_of_the_products_of_f32, setup, teardown),
+      cmocka_unit_test_setup_teardown(matrices_of_bf16_take_less_of_more_samples, setup, teardown),
       cmocka_unit_test_setup_teardown(hiding_a_barrier_costs_the_gain_of_the_alternating_sweep, setup, teardown),
       cmocka_unit_test_setup_teardown(depth_is_blocked_for_several_blocks_of_samples_whose_weights_lie_beyond_l2, setup,
                                       teardown),

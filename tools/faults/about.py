@@ -29,6 +29,7 @@ TABLE = {
     "compiler/kernels/(control|matmul/family_matmul|recurrent/family_recurrent)": ["graphs/test_packed_once.py"],
     "compiler/kernels/recurrent/choose_precision|templates/(panel_|simd/)bf16": ["graphs/test_bf16_dynamic.py",
                                                                                  "kernels/test_bf16_loops.py"],
+    "compiler/kernels/recurrent/bf16|templates/(gemm_bf16|recurrent_bf16|panel_matrices)": ["graphs/test_bf16_dynamic.py"],
     "compiler/kernels/recurrent/join": ["graphs/test_joined_layers.py"],
     "compiler/kernels/recurrent/(stack|wave)": ["graphs/test_stack_onnx.py"],
     "compiler/kernels/matmul/.*int8|compiler/kernels/gemm/int8": ["kernels/test_quantised_kernels.py",

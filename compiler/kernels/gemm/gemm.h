@@ -34,6 +34,15 @@ int register_rows(const Target *target, int vectors);
 /* The same of tiles; even. */
 int register_rows_in_tiles(const Target *target, int vectors);
 
+/* Of templates/panel_matrices.h, of bf16: rows of an instruction, steps of the depth, and of these those that share a
+ * word. */
+enum { BF16_ROWS = 16, BF16_DEPTH = 32, BF16_WORD = 2 };
+/* Products of bf16 in matrices, of panels of at most so many vectors. */
+GemmKnobs gemm_knobs_in_matrices(Graph *graph, int vectors, const Dim *m);
+/* The bytes of m rows as their kernel rounds them. */
+const Dim *rounded_bytes(Graph *graph, const Dim *m, const Dim *k);
+KernelSpec *gemm_bf16_spec(Arena *arena, const GemmKnobs *knobs);
+
 void gemm_dump(Text *out, const GemmKnobs *knobs); /* a line of a dump */
 
 /* The template with these knobs; the caller sets others. */

@@ -3,6 +3,7 @@
 
 #include "ir/narrow.h"
 #include "ir/tensor.h"
+#include "machine/targets.h"
 #include "program/build.h"
 #include "support/numbers.h"
 #include "template/specialise.h"
@@ -47,17 +48,26 @@ int64_t weights_slice(const NarrowWeights *narrow) {
   return narrow && narrow->group > SLICE_STEPS ? narrow->group : SLICE_STEPS;
 }
 
-bool weights_in_tiles(const NarrowWeights *narrow) { return narrow && narrow->rounds_rows; }
+static bool rounds_rows(const NarrowWeights *narrow) { return narrow && narrow->rounds_rows; }
 
-DType weights_products(const NarrowWeights *narrow) { return weights_in_tiles(narrow) ? RNNCC_BF16 : RNNCC_F32; }
+bool weights_in_tiles(const Target *target, const NarrowWeights *narrow) {
+  return rounds_rows(narrow) && !target->has_matrices;
+}
+
+bool weights_in_matrices(const Target *target, const NarrowWeights *narrow) {
+  return rounds_rows(narrow) && target->has_matrices;
+}
+
+DType weights_products(const NarrowWeights *narrow) { return rounds_rows(narrow) ? RNNCC_BF16 : RNNCC_F32; }
 
 /* Of one row a tile has twice as many sums as it needs. */
 enum { MOST_VECTORS_IN_TILES = 8 };
 
 GemmKnobs narrow_gemm_knobs(Graph *graph, GemmKnobs knobs, const Dim *m, const NarrowWeights *narrow) {
   int64_t slice = weights_slice(narrow);
+  if (weights_in_matrices(graph->config->target, narrow)) return gemm_knobs_in_matrices(graph, knobs.vectors, m);
   if (narrow) knobs.depth_block = knobs.depth_block > slice ? knobs.depth_block / slice * slice : slice;
-  if (!weights_in_tiles(narrow)) return knobs;
+  if (!weights_in_tiles(graph->config->target, narrow)) return knobs;
   knobs.vectors = (int)min_int(knobs.vectors, MOST_VECTORS_IN_TILES);
   knobs.rows = block_rows_in_tiles(graph, register_rows_in_tiles(graph->config->target, knobs.vectors), m, 1);
   return knobs;
@@ -69,9 +79,11 @@ typedef struct Places {
   int64_t width, steps, depth; /* columns of a panel; of a word; rounded up to whole words */
 } Places;
 
-static Places places_of(const Panels *panels, const NarrowWeights *narrow) {
-  Places places = {.width = (int64_t)panels->vectors * panels->lanes, .steps = stored_as(narrow)->steps};
-  places.depth = round_up(panels->depth, places.steps);
+static Places places_of(const Target *target, const Panels *panels, const NarrowWeights *narrow) {
+  bool matrices = weights_in_matrices(target, narrow);
+  Places places = {.width = (int64_t)panels->vectors * panels->lanes,
+                   .steps = matrices ? BF16_WORD : stored_as(narrow)->steps};
+  places.depth = round_up(panels->depth, matrices ? BF16_DEPTH : places.steps);
   return places;
 }
 
@@ -96,7 +108,7 @@ static void set_number(Tensor *tensor, DType dtype, int64_t at, const Value *sou
 /* Two of i4 are in a byte. */
 static Value *packed_numbers(Graph *graph, const char *name, const Panels *panels, const Value *source, int64_t first) {
   DType dtype = source->narrow->dtype;
-  Places places = places_of(panels, source->narrow);
+  Places places = places_of(graph->config->target, panels, source->narrow);
   int64_t count = panels_columns(panels) * places.depth;
   if (dtype == RNNCC_I4) count /= 2;
   Tensor *tensor = tensor_new(graph->arena, dtype == RNNCC_I4 ? RNNCC_U8 : dtype, 1, &count);

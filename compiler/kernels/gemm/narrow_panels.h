@@ -26,8 +26,9 @@ int64_t weights_slice(const NarrowWeights *narrow);
 /* The knobs of the product of m rows by these weights, with such slices, and with tiles if it is made in them. */
 GemmKnobs narrow_gemm_knobs(Graph *graph, GemmKnobs knobs, const Dim *m, const NarrowWeights *narrow);
 
-/* Are two rows at once multiplied by these weights? */
-bool weights_in_tiles(const NarrowWeights *narrow);
+/* Are two rows at once multiplied by these weights? Or up to 16 (templates/simd/matrices.h)? */
+bool weights_in_tiles(const Target *target, const NarrowWeights *narrow);
+bool weights_in_matrices(const Target *target, const NarrowWeights *narrow);
 
 /* The type of what is multiplied. */
 DType weights_products(const NarrowWeights *narrow);

@@ -85,6 +85,18 @@ static Product gemm_product(Graph *graph, const Node *node) {
 
 /* ---- schedule and packing ---- */
 
+/* How the kernel keeps B, if that is one matrix; NULL: in f32. */
+static const NarrowWeights *narrow_of(const Node *node) {
+  const Value *b = node->inputs[1];
+  bool turned = is_gemm(node) && node_int(node, ATTR_transB);
+  if (b->rank != 2 || !b->narrow) return NULL;
+  return narrow_columns(b, dim_value(b->shape[turned]), turned ? 1 : dim_value(b->shape[1]));
+}
+
+static bool in_matrices(const Graph *graph, const Node *node) {
+  return weights_in_matrices(graph->config->target, narrow_of(node));
+}
+
 static Panels panels_of(const Graph *graph, const MatmulSchedule *s) {
   const Product *p = &s->product;
   return (Panels){.lanes = graph->config->target->lanes,
@@ -103,14 +115,6 @@ static const Dim *packed_floats(Graph *graph, const MatmulSchedule *s) {
   const Dim *w = dim_const(graph->dims, width), *less = dim_const(graph->dims, width - 1);
   const Dim *panels = dim_div(graph->dims, dim_add(graph->dims, s->product.n, less), w);
   return dim_mul(graph->dims, dim_mul(graph->dims, panels, w), s->product.k);
-}
-
-/* How the kernel keeps B, if that is one matrix; NULL: in f32. */
-static const NarrowWeights *narrow_of(const Node *node) {
-  const Value *b = node->inputs[1];
-  bool turned = is_gemm(node) && node_int(node, ATTR_transB);
-  if (b->rank != 2 || !b->narrow) return NULL;
-  return narrow_columns(b, dim_value(b->shape[turned]), turned ? 1 : dim_value(b->shape[1]));
 }
 
 static void schedule(Graph *graph, Node *node) {
@@ -136,6 +140,8 @@ static bool packs_at_run_time(const Node *node) {
 
 static void scratch(Graph *graph, Node *node) {
   const MatmulSchedule *s = (const MatmulSchedule *)node->schedule;
+  if (in_matrices(graph, node))
+    graph_scratch(graph, node, "rounded A", rounded_bytes(graph, s->product.m, s->product.k));
   if (!packs_at_run_time(node)) return;
   graph_scratch(graph, node, "packed B",
                 dim_mul(graph->dims, all_packed_floats(graph, s), dim_const(graph->dims, sizeof(float))));
@@ -208,19 +214,17 @@ static void lower_packing_of_b(Program *program, const Node *node, const MatmulS
   call_bytes(call, 8, EXTENTS(matrix, p->b_matrices));
 }
 
-static void lower_floats(Program *program, Node *node, const MatmulSchedule *s, const Value *b) {
+/* A call of the kernel, without what only products of f32 have. */
+static Call *lower_product(Program *program, Node *node, const MatmulSchedule *s, const Value *b, KernelSpec *spec) {
   Graph *graph = program->graph;
   const Product *p = &s->product;
   bool scaled = p->alpha != 1 || (p->addend && p->beta != 1);
-  KernelSpec *spec = gemm_spec(program->arena, &s->knobs);
   kernel_knob(spec, "SCALED", scaled);
   kernel_knob(spec, "ADDEND", !p->addend ? 0 : p->addend_column == zero_of(graph) ? 2 : 1);
-  weights_knobs(spec, narrow_of(node));
   kernel_hook(spec, "epilogue", elementwise_epilogue(program->arena, node));
   Call *call = kernel_call(program, node, spec);
   operand_value(call, "a", node->inputs[0], READ);
   operand_value(call, "b", b, READ);
-  operand_value(call, "scales", s->packed.scales, READ);
   operand_value(call, "addend", p->addend, READ);
   operand_value(call, "c", node->outputs[0], WRITE);
   operand_float(call, "scale", p->alpha);
@@ -228,8 +232,21 @@ static void lower_floats(Program *program, Node *node, const MatmulSchedule *s, 
   const Dim *addend_row = p->addend ? p->addend_row : zero_of(graph);
   product_dims(call, (const char *const[]){"m", "n", "k", "a_row", "a_depth", "addend_row", "c_row", NULL},
                (const Dim *const[]){p->m, p->n, p->k, p->a_row, p->a_depth, addend_row, p->n});
-  product_batches(call, graph, p, s->packed_floats);
   give_cost(call, node, p);
+  return call;
+}
+
+static void lower_floats(Program *program, Node *node, const MatmulSchedule *s, const Value *b) {
+  KernelSpec *spec = gemm_spec(program->arena, &s->knobs);
+  weights_knobs(spec, narrow_of(node));
+  Call *call = lower_product(program, node, s, b, spec);
+  operand_value(call, "scales", s->packed.scales, READ);
+  product_batches(call, program->graph, &s->product, s->packed_floats);
+}
+
+static void lower_rounded(Program *program, Node *node, const MatmulSchedule *s) {
+  Call *call = lower_product(program, node, s, s->packed.packed, gemm_bf16_spec(program->arena, &s->knobs));
+  operand_value(call, "rounded", node->scratch, READ_WRITE);
 }
 
 static void lower_once(Program *program, Node *node, Value *const *outer) {
@@ -244,6 +261,8 @@ static void lower_node(Program *program, Node *node) {
   const MatmulSchedule *s = (const MatmulSchedule *)node->schedule;
   if (s->plain) {
     lower_plain(program, node, &s->product);
+  } else if (in_matrices(program->graph, node)) {
+    lower_rounded(program, node, s);
   } else if (s->packed.packed) {
     lower_floats(program, node, s, s->packed.packed);
   } else {

@@ -49,7 +49,7 @@ static void add_split(Chooser *c, const LayerSchedule *schedule, Split split) {
     add(c, schedule, hide, split);
   }
   bool several_blocks = (l->batch + split.i - 1) / split.i > l->rows;
-  if (several_blocks && !l->int8 && l->hidden > DEPTH_BLOCK) {
+  if (several_blocks && !l->int8 && !l->matrices && l->hidden > DEPTH_BLOCK) {
     RecurrentVariant blocked = plain;
     blocked.depth_block = DEPTH_BLOCK;
     add(c, schedule, blocked, split);

@@ -92,11 +92,12 @@ static bool decides(Graph *graph, const PrecisionRule *rule) {
  * which err less. */
 static void check_target(const Graph *graph, const PrecisionRule *rule) {
   const Target *target = graph->config->target;
-  if (rule->precision == PRECISION_bf16_dynamic && !target->has_bf16_tiles)
-    error_at(LOCATION_FILE(graph->file), EXIT_UNSUPPORTED,
-             "--precision=%s: %s has no matrix products of bf16, as aarch64-linux-gnu+bf16 has; bf16 keeps the weights "
-             "so on every target",
-             precision_word(rule->precision), target->name);
+  if (rule->precision == PRECISION_bf16_dynamic && !target->has_bf16_tiles && !target->has_matrices)
+    error_at(
+        LOCATION_FILE(graph->file), EXIT_UNSUPPORTED,
+        "--precision=%s: %s has no matrix products of bf16, as x86-64-v4+amx and aarch64-linux-gnu+bf16 have; bf16 "
+        "keeps the weights so on every target",
+        precision_word(rule->precision), target->name);
 }
 
 static void check_rules(Graph *graph) {

@@ -9,6 +9,7 @@
 #include "kernels/recurrent/cost.h"
 
 #include "kernels/gemm/narrow_panels.h"
+#include "kernels/recurrent/bf16.h"
 #include "kernels/recurrent/int8.h"
 #include "kernels/recurrent/layer.h"
 #include "machine/targets.h"
@@ -25,12 +26,23 @@ static const double PREFETCHED = 0.8;       /* time of bytes from beyond L2 with
 static const double MIN_WAIT = 0.1;         /* part of a barrier that work never hides */
 static const double CYCLES_A_FUNCTION = 16; /* of one vector */
 static const double CYCLES_A_PANEL = 30;    /* to start and to add up the sums of a block of rows */
-static const double MORE_TO_MEET = 0.15;    /* of a barrier, for each worker beyond two */
+static const double CYCLES_A_MATRIX = 9;    /* at least, of an instruction of AMX: of few rows on Emerald Rapids */
+static const double CYCLES_A_MATRIX_ROW = 1;
+static const double MORE_TO_MEET = 0.15; /* of a barrier, for each worker beyond two */
 
 /* With at most so many steps, recurrent weights are read as seldom as the input's, and share the cache with them. */
 enum { FEW_STEPS = 4 };
 
 /* ---- the layer ---- */
+
+static void settle_matrices(LayerCase *l, const Node *node, const Target *target) {
+  if (!bf16_in_matrices(target, node)) return;
+  l->matrices = weights_in_matrices(target, node->inputs[INPUT_R]->narrow);
+  l->input_matrices = weights_in_matrices(target, node->inputs[INPUT_W]->narrow);
+  if (l->matrices) l->rows = BF16_ROWS, l->takes_hide = false;
+  if (l->input_matrices) l->input_rows = BF16_ROWS;
+  l->takes_steps = l->takes_chunks = false;
+}
 
 LayerCase layer_case(const MmLayer *layer, const Target *target) {
   const CellInfo *row = cell_info(layer->cell);
@@ -62,11 +74,12 @@ LayerCase layer_case(const MmLayer *layer, const Target *target) {
   result.takes_hide = row->phases == 1 && result.most_batch == 1 && result.steps > 1;
   const NarrowWeights *narrow = layer->node->inputs[INPUT_R]->narrow;
   result.weight = weights_size(narrow);
-  result.bf16_tiles = !int8_asked(layer->node) && weights_in_tiles(narrow);
+  result.bf16_tiles = !int8_asked(layer->node) && weights_in_tiles(target, narrow);
   if (result.bf16_tiles) {
     result.rows = register_rows_in_tiles(target, vectors);
     result.input_rows = register_rows_in_tiles(target, result.input_vectors);
   }
+  settle_matrices(&result, layer->node, target);
   if (!int8_asked(layer->node)) return result;
   result.int8 = true;
   result.weight = 1;
@@ -209,6 +222,12 @@ static double instructions(const LayerCase *l, double samples) {
   return l->int8 ? l->dot : 1;
 }
 
+/* The same by matrices, of 1 KB of weights each. */
+static double matrices_ns(const Machine *m, double bytes, double samples, double passes) {
+  double of_rows = samples / passes, cycles = max_double(CYCLES_A_MATRIX, of_rows * CYCLES_A_MATRIX_ROW);
+  return passes * bytes / (2 * BF16_DEPTH * BF16_ROWS) * cycles / m->ghz;
+}
+
 /* Time to multiply `samples` in `passes` blocks of rows with `bytes` of weights, all in registers or L1. Of one row
  * each weight is loaded by the multiply-add that needs it, and all overlap. */
 static double multiply_ns(const Machine *m, const LayerCase *l, double bytes, int vectors, double samples,
@@ -224,7 +243,8 @@ static double input_ns(const Machine *m, const LayerCase *l, const Share *s) {
   double rows = (double)l->steps * (double)l->batch, columns = s->all_input / (weight_size(l) * (double)l->inputs);
   double weights = s->all_input / m->cores, result = 4 * rows * columns / m->cores;
   double passes = (double)ceil_div(l->steps * l->batch, l->input_rows);
-  double compute = multiply_ns(m, l, weights, l->input_vectors, rows, passes);
+  double compute = l->input_matrices ? matrices_ns(m, weights, rows, passes)
+                                     : multiply_ns(m, l, weights, l->input_vectors, rows, passes);
   double others = l->steps < FEW_STEPS ? s->hidden : 0;
   ReadTime read = read_time(m, weights, weights + others, s->all_input + s->all_hidden, ORDER_FORWARD);
   double stored = result / (result > USABLE * (double)m->l2_bytes ? m->l3_gbps : m->l2_gbps);
@@ -240,7 +260,9 @@ static double products_ns(const Machine *m, const LayerCase *l, const RecurrentV
   double working_set = with_step || l->steps >= FEW_STEPS ? bytes : s->hidden + s->input;
   double of_all = s->all_hidden + (with_step || l->steps < FEW_STEPS ? s->all_input : 0);
   ReadTime read = read_time(m, bytes, working_set, of_all, v->hide ? ORDER_HALVES : ORDER_ALTERNATING);
-  double all = multiply_ns(m, l, bytes, l->vectors, s->samples, s->passes) / STEP_EFFICIENCY;
+  double all = l->matrices ? matrices_ns(m, bytes, s->samples, s->passes)
+                           : multiply_ns(m, l, bytes, l->vectors, s->samples, s->passes);
+  all /= STEP_EFFICIENCY;
   if (v->depth_block) read.far *= PREFETCHED;
   double again = bytes / (v->depth_block ? m->l1_gbps : m->l2_gbps);
   double put_by = v->depth_block ? (bytes / 4 / (double)v->depth_block) * s->samples * 8 / m->l1_gbps : 0;

@@ -5,6 +5,7 @@
  * calls of a stack that runs as a wavefront are all made at its last layer.
  */
 #include "kernels/gemm/narrow_panels.h"
+#include "kernels/recurrent/bf16.h"
 #include "kernels/recurrent/int8.h"
 #include "kernels/recurrent/kernels.h"
 #include "kernels/recurrent/layer.h"
@@ -139,6 +140,7 @@ static void give_rows(Program *program, Call *call, const Node *node, const Laye
   const Dim *steps = chunks ? dim_symbol(dims, chunks->count) : l->steps;
   operand_elements(call, "a", node->inputs[INPUT_X], dim_mul(dims, first, step), NULL, READ);
   operand_dim(call, "m", by_sample ? steps : dim_mul(dims, steps, l->batch));
+  if (l->input_in_matrices) return;
   operand_integer(call, "batch_rank", by_sample);
   operand_dim_array(call, "batch_dims", by_sample, &l->batch);
   operand_dim_array(call, "a_batch", by_sample, (const Dim *[]){dim_mul(dims, l->steps, inputs)});
@@ -153,7 +155,10 @@ static void lower_input_product(Program *program, const Node *node, const Layer 
   give_rows(program, call, node, l, product, chunks);
   give_part(program, call, "b", weights, product * value_count(weights->packed) / l->products);
   give_part(program, call, "addend", &l->matrices[MATRIX_BIAS], first);
-  give_scales(program, call, "scales", weights, product, l->products);
+  if (l->input_in_matrices)
+    operand_bytes(call, "rounded", node->scratch, l->x_rounded, l->state_rounded - l->x_rounded, READ_WRITE);
+  else
+    give_scales(program, call, "scales", weights, product, l->products);
   operand_bytes(call, "c", node->scratch, 4 * first, l->memory - 4 * first, WRITE);
   if (l->products > 1) operand_sharing(call, "c", SHARED_BY_WORKER); /* each direction has a crew of its own */
   operand_float(call, "scale", 1);
@@ -209,6 +214,27 @@ void give_direction(Program *program, Call *call, const Node *node, const Layer 
   share_directions(call, apart);
 }
 
+/* The sums of a step and what it moves. */
+static void give_cost(Call *call, const Node *node, const Layer *l) {
+  bool with_step = l->variant.input == INPUT_WITH_STEP;
+  double h = (double)l->hidden, weights = l->gates * h * (h + (with_step ? (double)l->inputs : 0));
+  call_flops(call, 2 * weights, EXTENTS(l->steps, l->batch));
+  call_bytes(call, (double)weights_size(node->inputs[INPUT_R]->narrow) * weights, EXTENTS(l->steps));
+  call_bytes(call, 12 * h, EXTENTS(l->steps, l->batch));
+  call_products(call, weights_products(node->inputs[INPUT_R]->narrow));
+}
+
+static void lower_steps_in_matrices(Program *program, const Node *node, const Layer *l, int direction) {
+  static const char *const apart[] = {"weights", "candidate", "rounded", NULL};
+  Call *call = kernel_call(program, node, steps_spec(program->arena, l, direction));
+  give_matrix(program, call, "weights", &l->matrices[MATRIX_HIDDEN]);
+  give_matrix(program, call, "candidate", &l->matrices[MATRIX_CANDIDATE]);
+  operand_bytes(call, "rounded", node->scratch, l->state_rounded, l->scratch_bytes - l->state_rounded, READ_WRITE);
+  give_direction(program, call, node, l, direction);
+  give_cost(call, node, l);
+  share_directions(call, apart);
+}
+
 static void lower_steps(Program *program, const Node *node, const Layer *l, int direction, const Wavefront *chunks) {
   static const char *const apart[] = {"input",        "bias",   "weights",          "candidate", "partial",
                                       "input_scales", "scales", "candidate_scales", NULL};
@@ -229,11 +255,7 @@ static void lower_steps(Program *program, const Node *node, const Layer *l, int 
   give_scales(program, call, "input_scales", with_step ? &l->matrices[MATRIX_INPUT] : &none, 0, 1);
   give_scales(program, call, "scales", &l->matrices[MATRIX_HIDDEN], 0, 1);
   give_scales(program, call, "candidate_scales", &l->matrices[MATRIX_CANDIDATE], 0, 1);
-  double h = (double)l->hidden, weights = l->gates * h * (h + (with_step ? (double)l->inputs : 0));
-  call_flops(call, 2 * weights, EXTENTS(l->steps, l->batch));
-  call_bytes(call, (double)weights_size(node->inputs[INPUT_R]->narrow) * weights, EXTENTS(l->steps));
-  call_bytes(call, 12 * h, EXTENTS(l->steps, l->batch));
-  call_products(call, weights_products(node->inputs[INPUT_R]->narrow));
+  give_cost(call, node, l);
   share_directions(call, apart);
 }
 
@@ -249,7 +271,12 @@ static void lower_preparation(Program *program, const Node *node) {
 static void lower_layer(Program *program, const Node *node, const Layer *l, const Wavefront *chunks) {
   for (int product = 0; l->variant.input == INPUT_AHEAD && product < l->products; product++)
     lower_input_product(program, node, l, product, chunks);
-  for (int direction = 0; direction < l->directions; direction++) lower_steps(program, node, l, direction, chunks);
+  for (int direction = 0; direction < l->directions; direction++) {
+    if (l->hidden_in_matrices)
+      lower_steps_in_matrices(program, node, l, direction);
+    else
+      lower_steps(program, node, l, direction, chunks);
+  }
 }
 
 static void lower_wavefront(Program *program, const Stack *stack) {

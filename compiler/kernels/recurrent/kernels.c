@@ -6,13 +6,13 @@
 #include "template/specialise.h"
 
 KernelSpec *input_spec(Arena *arena, const Layer *l, int product) {
-  KernelSpec *spec = gemm_spec(arena, &l->gemm);
+  KernelSpec *spec = l->input_in_matrices ? gemm_bf16_spec(arena, &l->gemm) : gemm_spec(arena, &l->gemm);
   if (l->products > 1) {
     kernel_knob(spec, "CREWS", l->products);
     kernel_knob(spec, "CREW", product);
   }
   kernel_knob(spec, "ADDEND", l->matrices[MATRIX_BIAS].source != NULL);
-  weights_knobs(spec, layer_narrow(l, MATRIX_INPUT));
+  if (!l->input_in_matrices) weights_knobs(spec, layer_narrow(l, MATRIX_INPUT));
   return spec;
 }
 
@@ -69,7 +69,7 @@ const char *slope_body(Arena *arena, const Activation *activation) {
   return with_parameters(arena, slopes[activation->kind], activation);
 }
 
-/* What the templates of f32 and of integers have in common. */
+/* What the templates of f32, of integers and of bf16 have in common. */
 static KernelSpec *cells_spec(Arena *arena, const char *template_name, const Layer *l, int direction) {
   static const char *const hooks[MAX_ACTIVATIONS] = {"activation_f", "activation_g", "activation_h"};
   KernelSpec *spec = kernel_spec_new(arena, template_name);
@@ -77,7 +77,6 @@ static KernelSpec *cells_spec(Arena *arena, const char *template_name, const Lay
   kernel_knob(spec, "UNIT_VECTORS", l->unit_vectors);
   kernel_knob(spec, "ROWS", l->rows.most);
   kernel_knob(spec, "MIN_ROWS", l->rows.least);
-  kernel_knob(spec, "PARTS", l->parts);
   kernel_knob(spec, "WORKERS", l->variant.workers);
   kernel_knob(spec, "BATCH_PARTS", l->variant.batch_parts);
   kernel_knob(spec, "CLIP", l->clip > 0);
@@ -90,7 +89,9 @@ static KernelSpec *cells_spec(Arena *arena, const char *template_name, const Lay
 }
 
 KernelSpec *steps_spec(Arena *arena, const Layer *l, int direction) {
+  if (l->hidden_in_matrices) return cells_spec(arena, "recurrent_bf16", l, direction);
   KernelSpec *spec = cells_spec(arena, l->int8 ? "recurrent_int8" : "recurrent_steps", l, direction);
+  kernel_knob(spec, "PARTS", l->parts);
   if (l->int8) {
     kernel_knob(spec, "FORM", l->hidden_form);
     kernel_knob(spec, "FIXED", l->fixed_ranges);

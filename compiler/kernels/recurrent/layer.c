@@ -2,6 +2,7 @@
 #include "kernels/recurrent/layer.h"
 
 #include "kernels/gemm/narrow_panels.h"
+#include "kernels/recurrent/bf16.h"
 #include "kernels/recurrent/int8.h"
 #include "machine/targets.h"
 #include "support/numbers.h"
@@ -85,6 +86,7 @@ static void settle_variant(const Node *node, Layer *l) {
   int64_t batch = max_int(dim_upper(l->batch), 1);
   if (v->batch_parts > batch) v->batch_parts = (int)batch;
   if (l->int8) v->input = INPUT_AHEAD, v->hide = v->depth_block = v->chunk = 0;
+  bf16_settle_variant(l);
   if (l->lengths) v->input = INPUT_AHEAD; /* the samples of a reverse direction may be at different times */
   if (!weights_alike(narrow_input(node, INPUT_W), narrow_input(node, INPUT_R))) v->input = INPUT_AHEAD;
   if (batch == 1) v->depth_block = 0;
@@ -143,17 +145,21 @@ static void choose_knobs(Graph *graph, const Node *node, Layer *l) {
   int product_vectors = cell_info(l->cell)->product_gates * l->unit_vectors;
   l->panels = ceil_div(l->hidden, (int64_t)l->unit_vectors * target->lanes);
   bool with_step = l->variant.input == INPUT_WITH_STEP;
-  l->panel_parts = with_step || l->int8 ? 1 : cell_panel_parts(target, product_vectors, dim_upper(l->batch));
+  bool whole = with_step || l->int8 || l->hidden_in_matrices;
+  l->panel_parts = whole ? 1 : cell_panel_parts(target, product_vectors, dim_upper(l->batch));
   product_vectors /= l->panel_parts;
   int block_vectors = with_step ? l->gates * l->unit_vectors : product_vectors, ways = l->variant.batch_parts;
-  if (!l->int8 && weights_in_tiles(narrow_input(node, INPUT_R)))
+  if (l->hidden_in_matrices)
+    l->rows = block_rows(BF16_ROWS, l->batch, ways);
+  else if (!l->int8 && weights_in_tiles(target, narrow_input(node, INPUT_R)))
     l->rows = block_rows_in_tiles(graph, register_rows_in_tiles(target, block_vectors), l->batch, ways);
   else
     l->rows = block_rows(register_rows(target, block_vectors), l->batch, ways);
   bool waits = l->cell == CELL_LSTM || l->cell == CELL_GRU_AFTER; /* for an activation of an activation */
   l->cells_first = waits && l->rows.most > 1 && target_has_few_registers(target);
   l->parts = cell_partial_sums(target, product_vectors);
-  l->halves = !l->int8 && l->panels % 2 && l->panels >= 3 && l->variant.workers > 1 && !l->variant.hide;
+  l->halves = !l->int8 && !l->hidden_in_matrices && l->panels % 2 && l->panels >= 3 && l->variant.workers > 1 &&
+              !l->variant.hide;
   choose_products(graph, l->int8 ? NULL : narrow_input(node, INPUT_W), l);
 }
 
@@ -247,6 +253,7 @@ static const char *schedule_text(Arena *arena, const Layer *l) {
   if (v->depth_block) text_add(&text, "_k%d", v->depth_block);
   if (v->input == INPUT_WITH_STEP) text_add(&text, "_step");
   if (l->int8) text_add(&text, l->fixed_ranges ? "_int8s" : "_int8");
+  if (l->hidden_in_matrices) text_add(&text, "_bf16");
   if (v->chunk) text_add(&text, l->stack ? "_w%d" : "_c%d", v->chunk);
   return text.data;
 }
@@ -262,6 +269,7 @@ Layer *layer_run_by(Graph *graph, Node *node, const RecurrentVariant *variant) {
   }
   read_attributes(node, l);
   l->variant = *variant;
+  bf16_settle_products(graph, node, l);
   settle_chunk(graph, node, l);
   settle_variant(node, l);
   choose_knobs(graph, node, l);
@@ -269,6 +277,7 @@ Layer *layer_run_by(Graph *graph, Node *node, const RecurrentVariant *variant) {
   if (l->int8) int8_plan_products(graph, node, l);
   plan_scratch(graph->config->target, l);
   if (l->int8) int8_plan_scratch(l);
+  bf16_plan_scratch(graph, l);
   l->base = (Schedule){schedule_text(graph->arena, l), &recurrent_kind, l->variant.knobs};
   return l;
 }

@@ -34,9 +34,10 @@ typedef struct Layer {
   Cell cell;
   BlockRows rows;
   int gates, unit_vectors, panel_parts, parts;
-  RecurrentVariant variant; /* base.knobs by name */
-  bool int8;                /* products of integers: int8.h */
-  bool fixed_ranges;        /* of X and the states, whose elements are quantised by them, not by those of each row */
+  RecurrentVariant variant;                   /* base.knobs by name */
+  bool int8;                                  /* products of integers: int8.h */
+  bool input_in_matrices, hidden_in_matrices; /* products with W and with R: bf16.h */
+  bool fixed_ranges; /* of X and the states, whose elements are quantised by them, not by those of each row */
   double input_range[2], hidden_range[2];
   int input_form, hidden_form; /* FORM of the products with W and with R */
   bool cells_first;            /* of a block's samples, cells or gates come before all hidden states */
@@ -60,6 +61,7 @@ typedef struct Layer {
   /* int8: offsets of the rows of X and of the states as they are quantised, and of these rows' scales; sets of states
    */
   int64_t x_bytes, x_scales, state_bytes, state_scales, slots;
+  int64_t x_rounded, state_rounded; /* in matrices: offsets of X and of the states in bf16 */
 } Layer;
 
 /* How the kernels keep the weights of W or R; NULL: in f32. Of products of integers they do not ask. */

@@ -2,6 +2,7 @@
 #include "kernels/recurrent/stack.h"
 
 #include "ir/family.h"
+#include "kernels/recurrent/bf16.h"
 #include "kernels/recurrent/cell.h"
 #include "kernels/recurrent/int8.h"
 #include "passes.h"
@@ -10,14 +11,17 @@ enum { OUTPUT_Y = 0, NO_STACK = -1 };
 
 /* ---- rows of layers ---- */
 
-/* Layers of integers compute no steps of each other. */
-static bool recurrent(const Node *node) { return node->op->family == &family_recurrent && !int8_asked(node); }
+/* Layers of integers, and of matrices, compute no steps of each other. */
+static bool recurrent(const Graph *graph, const Node *node) {
+  if (node->op->family != &family_recurrent || int8_asked(node)) return false;
+  return !bf16_in_matrices(graph->config->target, node);
+}
 
 /* The layer whose Y, through views, is the X of `node` at the same times; NULL: none. */
-static Node *layer_before(const Node *node) {
+static Node *layer_before(const Graph *graph, const Node *node) {
   const Value *x = node->inputs[INPUT_X], *y = value_root(node->inputs[INPUT_X]);
   Node *before = y->producer;
-  if (!before || !recurrent(before) || y->producer_output != OUTPUT_Y) return NULL;
+  if (!before || !recurrent(graph, before) || y->producer_output != OUTPUT_Y) return NULL;
   const Value *x_before = before->inputs[INPUT_X];
   bool forward = node_word(node, ATTR_direction) == DIRECTION_forward;
   bool forward_before = node_word(before, ATTR_direction) == DIRECTION_forward;
@@ -37,7 +41,7 @@ typedef struct Rows {
 static Node **find_followers(const Graph *graph) {
   Node **after = ARENA_ARRAY(graph->arena, Node *, graph->n_nodes);
   for (int i = 0; i < graph->n_nodes; i++) {
-    Node *before = recurrent(graph->nodes[i]) ? layer_before(graph->nodes[i]) : NULL;
+    Node *before = recurrent(graph, graph->nodes[i]) ? layer_before(graph, graph->nodes[i]) : NULL;
     if (before && !after[before->id]) after[before->id] = graph->nodes[i];
   }
   return after;

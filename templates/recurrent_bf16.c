@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One direction of a recurrent layer over all its time steps, as recurrent_steps.c has it, with products of bf16 by
+ * matrices in registers (panel_matrices.h): up to 16 samples at once. The input's part of the gates, sums, the cell,
+ * its state and Y are f32. Who makes a piece of a hidden state stores it as bf16, too, as the next step multiplies it.
+ */
+
+/* Of the forms of recurrent_steps.c: none. */
+enum { PANEL_PARTS = 1, HIDE = 0, HALVES = 0, DEPTH_BLOCK = 0, INPUT = 0, BY_TWO = 0 };
+
+#include "panel_matrices.h"
+#include "parts/recurrent_cells.h"
+#include "simd/matrices.h"
+
+typedef struct Steps {
+  Layer layer;
+  const uint16_t *weights, *candidate; /* [panels][depth / 2][vectors][LANES][2]; candidate: of GRU_BEFORE */
+  uint16_t *state[2], *reset;          /* as the layer's, rounded: [B][state_row], zeros behind the units */
+  int64_t state_row, depth;            /* depth: H rounded up to whole matrices */
+} Steps;
+
+/* ---- states ---- */
+
+/* Rounds a sample's units of one panel. */
+SIMD_FUNCTION void round_units(const Steps *s, uint16_t *to, const float *state, int64_t panel, int64_t sample) {
+  const Layer *l = &s->layer;
+#pragma clang loop unroll(full)
+  for (int u = 0; u < UNIT_VECTORS; u++) {
+    int64_t unit = panel * PANEL_UNITS + u * LANES;
+    vec x = panel_load(state + sample * l->state_row + unit, l->hidden - unit);
+    store_rounded(to + sample * s->state_row + unit, x);
+  }
+}
+
+/* What is multiplied behind the last panel's units. */
+static void clear_rest(const Steps *s, uint16_t *state, int64_t sample) {
+  for (int64_t unit = s->layer.panels * PANEL_UNITS; unit < s->depth; unit += LANES)
+    store_rounded(state + sample * s->state_row + unit, vzero());
+}
+
+static void round_state(const Steps *s) {
+  const Layer *l = &s->layer;
+  for (int64_t sample = block_at(l, l->block_begin); sample < block_at(l, l->block_end); sample++) {
+    for (int64_t panel = l->begin; panel < l->end; panel++) round_units(s, s->state[0], l->state[0], panel, sample);
+    if (l->end < l->panels) continue;
+    clear_rest(s, s->state[0], sample);
+    clear_rest(s, s->state[1], sample);
+    if (CELL == CELL_GRU_BEFORE) clear_rest(s, s->reset, sample);
+  }
+}
+
+/* ---- products ---- */
+
+SIMD_FUNCTION void finish_row(const Steps *s, int64_t step, int64_t panel, int64_t sample, const float *tile,
+                              bool candidate) {
+  const Layer *l = &s->layer;
+  const int vectors = candidate ? UNIT_VECTORS : PRODUCT_VECTORS;
+  PanelRow sums;
+#pragma clang loop unroll(full)
+  for (int v = 0; v < vectors; v++) sums[v] = vload(tile + v * LANES);
+  if (CELL == CELL_GRU_BEFORE && !candidate) {
+    finish_reset(l, step, panel, sample, sums);
+    round_units(s, s->reset, l->reset, panel, sample);
+  } else {
+    finish_sample(l, step, panel, sample, sums);
+    round_units(s, s->state[~step & 1], l->state[~step & 1], panel, sample);
+  }
+}
+
+/* The sums of samples first .. first + rows of one panel, [rows][vectors][LANES], begin with the gates. */
+SIMD_FUNCTION void start_sums(const Layer *l, float *tile, int64_t step, int64_t panel, int64_t first, int rows,
+                              bool candidate) {
+  const int vectors = candidate ? UNIT_VECTORS : PRODUCT_VECTORS, gate = candidate ? 2 * UNIT_VECTORS : 0;
+  for (int m = 0; m < rows; m++) {
+    const float *gates = gates_of(l, step, first + m) + panel * GATE_VECTORS * LANES;
+#pragma clang loop unroll(full)
+    for (int v = 0; v < vectors; v++) vstore(tile + (m * vectors + v) * LANES, start_of(l, gates, panel, gate + v));
+  }
+}
+
+/* Samples first .. first + rows of one panel. candidate: the second half of a GRU_BEFORE step. */
+SIMD_FUNCTION void block(const Steps *s, matrices *m, int64_t step, int64_t panel, int64_t first, int rows,
+                         bool candidate) {
+  const Layer *l = &s->layer;
+  const int vectors = candidate ? UNIT_VECTORS : PRODUCT_VECTORS;
+  const int64_t stride = vectors * LANES * (int64_t)sizeof(float);
+  _Alignas(64) float tile[MATRIX_ROWS * PRODUCT_VECTORS * LANES];
+  start_sums(l, tile, step, panel, first, rows, candidate);
+  if (depth_of(l, step)) {
+    const uint16_t *h = candidate ? s->reset : s->state[step & 1];
+    const uint16_t *weights = (candidate ? s->candidate : s->weights) + panel * s->depth * vectors * LANES;
+    MatrixRows state = {.a = h + first * s->state_row, .ahead = MATRIX_DEPTH, .row = 2 * s->state_row};
+    matrices_of_rows(m, rows);
+    matrices_load_sums(m, 1, vectors, tile, 0, stride);
+    matrices_multiply(m, 1, vectors, &state, weights, vectors, s->depth);
+    matrices_store_sums(m, 1, vectors, tile, 0, stride);
+  }
+  for (int i = 0; i < rows; i++) finish_row(s, step, panel, first + i, tile + i * vectors * LANES, candidate);
+}
+
+/* Sweeps this worker's panels, forwards on even steps and backwards on odd ones. The next run does it the other way
+ * round, because a run may have a single step. */
+SIMD_FUNCTION void sweep(const Steps *s, matrices *m, int64_t step, bool candidate) {
+  const Layer *l = &s->layer;
+  bool back = (step + l->turn) & 1;
+  for (int64_t i = l->begin; i < l->end; i++) {
+    int64_t panel = back ? l->begin + l->end - 1 - i : i;
+    for (int64_t j = l->block_begin; j < l->block_end; j++)
+      block(s, m, step, panel, block_at(l, j), (int)(block_at(l, j + 1) - block_at(l, j)), candidate);
+  }
+}
+
+/* meet: others make part of the state. */
+static void run_steps(const Steps *s, Team *team, bool meet) {
+  const Layer *l = &s->layer;
+  matrices m;
+  m.rows = 0;
+  for (int64_t step = l->first; step < l->first + l->count; step++) {
+    if (meet) team_barrier(team);
+    sweep(s, &m, step, false);
+    if (CELL != CELL_GRU_BEFORE) continue;
+    if (meet) team_barrier(team);
+    sweep(s, &m, step, true);
+  }
+  matrices_end(&m);
+}
+
+#include "parts/recurrent_workers.h"
+
+/* All workers enter the barriers, which are for the whole team, if any direction's workers share its panels. */
+static bool panels_are_shared(const Team *team, int64_t directions) {
+  for (int64_t direction = 0; direction < directions; direction++)
+    if (crew_of(team, directions, direction).unit_ways > 1) return true;
+  return false;
+}
+
+/* Halves from one sample's rounded state to the next: an odd number of lines, which keeps samples off each other's
+ * cache sets. */
+static int64_t rounded_row(int64_t units) { return round_up(units, 2 * MATRIX_DEPTH) + MATRIX_DEPTH; }
+
+/* Pointers are those of all directions; `direction` picks one. lengths, initial_* and the outputs may be NULL, and so
+ * may what the cell or the knobs do not use. batch_first is ONNX's layout = 1. gates: [T * B, or B *
+ * T][directions][panels][GATE_VECTORS][LANES]. memory: directions * BUFFERS * batch * state_row_of() floats. rounded:
+ * directions * 3 * batch * rounded_row(panels * PANEL_UNITS) numbers of bf16. */
+static void recurrent_bf16(Team *team, float *gates, const uint16_t *weights, const uint16_t *candidate,
+                           const float *after_bias, const float *peepholes, const Length *lengths,
+                           const float *initial_h, const float *initial_c, float *y, float *y_h, float *y_c,
+                           float *memory, uint16_t *rounded, float clip, int64_t steps, int64_t batch, int64_t hidden,
+                           int64_t directions, int64_t direction, int64_t reverse, int64_t batch_first, int64_t turn) {
+  Steps s = {.layer = {.lengths = lengths,
+                       .clip = clip,
+                       .steps = steps,
+                       .turn = turn,
+                       .count = steps,
+                       .batch = batch,
+                       .hidden = hidden,
+                       .reverse = reverse,
+                       .from_zero = !initial_h,
+                       .panels = ceil_div(hidden, PANEL_UNITS)},
+             .depth = round_up(hidden, MATRIX_DEPTH)};
+  Layer *l = &s.layer;
+  take_share(l, team, directions, direction);
+  l->state_row = state_row_of(l);
+  take_memory(l, memory, direction);
+  set_strides(l, directions, batch_first);
+  int64_t from = direction * l->panels; /* panels of the directions before this one */
+  l->gates = gates + from * GATE_VECTORS * LANES;
+  s.weights = weights + from * s.depth * PRODUCT_VECTORS * LANES;
+  if (CELL == CELL_GRU_BEFORE) s.candidate = candidate + from * s.depth * UNIT_VECTORS * LANES;
+  if (CELL == CELL_GRU_AFTER) l->after_bias = after_bias + from * PANEL_UNITS;
+  if (PEEPHOLES) l->peepholes = peepholes + from * 3 * PANEL_UNITS;
+  if (y) l->y = y + direction * (batch_first ? 1 : batch) * hidden;
+  s.state_row = rounded_row(l->panels * PANEL_UNITS);
+  s.state[0] = rounded + direction * 3 * batch * s.state_row;
+  s.state[1] = s.state[0] + batch * s.state_row;
+  s.reset = s.state[1] + batch * s.state_row;
+
+  int64_t outer = direction * (batch_first ? 1 : batch) * hidden, outer_row = (batch_first ? directions : 1) * hidden;
+  load_state(l, l->state[0], initial_h ? initial_h + outer : NULL, outer_row);
+  if (CELL == CELL_LSTM) load_state(l, l->cell, initial_c ? initial_c + outer : NULL, outer_row);
+  round_state(&s);
+  bool meet = panels_are_shared(team, directions);
+  if (meet || l->begin < l->end) run_steps(&s, team, meet);
+  store_state(l, l->state[steps & 1], y_h ? y_h + outer : NULL, outer_row);
+  if (CELL == CELL_LSTM) store_state(l, l->cell, y_c ? y_c + outer : NULL, outer_row);
+}
