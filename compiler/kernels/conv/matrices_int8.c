@@ -113,7 +113,7 @@ static double product_cycles(const Layer *l, const Share *s) {
 
 static double panel_cycles(const Machine *m, const Layer *l, const Plan *p, const Share *s) {
   double pixels = s->pairs * (double)l->span, kept = (double)panel_of(l, p) + s->vectors * (double)(l->lines * MATRIX);
-  double bytes = kept > (double)m->l1_bytes ? CYCLES_A_BYTE * (double)l->window : 0;
+  double bytes = kept > USABLE * (double)m->l1_bytes ? CYCLES_A_BYTE * (double)l->window : 0;
   return pixels * (CYCLES_A_COPY * (double)l->copies + bytes);
 }
 
