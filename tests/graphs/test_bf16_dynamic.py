@@ -58,7 +58,7 @@ def built(request, compile, aarch64_rnnrun, tmp_path):
 # row with so many weights that they come from memory; rows, columns and depths next to those of a matrix of AMX, and blocks of
 # one tile beside those of two.
 SHAPES = [(1, 45, 67), (2, 64, 16), (3, 46, 20), (13, 47, 67), (6, 1, 33), (5, 3, 7), (4, 2, 130), (13, 2051, 20), (1, 702, 203),
-          (7, 130, 3), (1, 1, 1), (15, 31, 15), (16, 32, 17), (17, 33, 65), (33, 100, 1), (33, 1, 17), (70, 33, 50), (70, 2100, 17)]
+          (7, 130, 3), (1, 1, 1), (15, 31, 15), (16, 32, 17), (17, 33, 65), (33, 100, 1), (33, 1, 17), (70, 33, 50), (40, 4200, 33)]
 
 
 def test_products_are_those_of_rounded_numbers(built):

@@ -97,7 +97,8 @@ enum { MATRIX_VECTORS = 4 };
 
 GemmKnobs gemm_knobs_in_matrices(Graph *graph, int vectors, const Dim *m) {
   const Target *target = graph->config->target;
-  GemmKnobs knobs = {.vectors = (int)min_int(vectors, MATRIX_VECTORS), .group = 1};
+  int tiles = dim_upper(m) > BF16_ROWS ? 2 : 1; /* that share a panel's vectors */
+  GemmKnobs knobs = {.vectors = (int)min_int(vectors, MATRIX_VECTORS / tiles), .group = 1};
   knobs.rows = block_rows(BF16_ROWS, m, 1);
   int64_t row = 2 * (int64_t)knobs.vectors * target->lanes; /* bytes */
   knobs.depth_block = round_up(target->l2_bytes / 4 / row, BF16_DEPTH);
