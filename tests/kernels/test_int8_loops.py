@@ -33,10 +33,14 @@ TARGETS = {
 }
 
 
-def product(tmp_path, rows=60):
-    weights = numpy.random.default_rng(1).integers(-128, 128, (256, 256)).astype(numpy.int8)
+def product(tmp_path, rows=60, depth=256):
+    weights = numpy.random.default_rng(1).integers(-128, 128, (depth, 256)).astype(numpy.int8)
     node = helper.make_node("MatMulInteger", ["a", "b"], ["y"])
-    return write(tmp_path, model_of([node], {"a": (2, [rows, 256])}, {"y": (6, [rows, 256])}, {"b": weights}))
+    return write(tmp_path, model_of([node], {"a": (2, [rows, depth])}, {"y": (6, [rows, 256])}, {"b": weights}))
+
+
+def deep_product(tmp_path):
+    return product(tmp_path, depth=2048)
 
 
 def convolution(tmp_path, stride=1):
@@ -190,3 +194,45 @@ def test_products_of_winograd_keep_their_sums_in_registers_and_do_not_wait(targe
     assert "chosen: winograd_int8,tile=4,oc=2" in rnncc("inspect", model, f"--target={target}", typical, "--explain=conv").stdout
     loops = loops_of(functions_of(rnncc, model, target, tmp_path, typical), target)
     assert_tight(max(loops, key=lambda loop: loop.multiply_adds), target, tiles, 2)
+
+# ---- matrices in registers ----
+
+AMX = replace(hot_loops.X86, multiply_add=re.compile(r"tdp(busd|bf16ps)$"))
+
+
+def matmul_of_bf16(tmp_path):
+    model = Model("product")
+    weights = model.constant(numpy.random.default_rng(1).standard_normal((256, 256)).astype(numpy.float32))
+    model.output(model.node("MatMul", [model.input("x", "f32", [60, 256]), weights]))
+    return model.write(tmp_path)
+
+
+def ends_of_loops(code, architecture):
+    """The pieces without a jump, or a place that is jumped to, in front of each jump backwards."""
+    goals = {one.address: int(goal[1], 16) for one in code
+             if architecture.jump.match(one.name) and (goal := re.search(r"\b(?:0x)?([0-9a-f]+) <", one.operands))}
+    piece = []
+    for one in code:
+        piece = [] if one.address in goals.values() else piece
+        piece.append(one)
+        if goals.get(one.address, one.address + 1) <= one.address:
+            yield piece
+        piece = [] if one.address in goals else piece
+
+
+@pytest.mark.optimised
+@pytest.mark.parametrize("network, options", [(deep_product, []), (convolution, []), (matmul_of_bf16, ["--precision=bf16-dynamic"])],
+                         ids=["product", "convolution", "bf16"])
+def test_matrices_are_loaded_once_for_two_products(network, options, rnncc, tmp_path, monkeypatch):
+    """Two of what is multiplied by two of weights: four products of four loads, all sums in registers, and no vector beside."""
+    target = "x86-64-v4+vnni+amx"
+    monkeypatch.setitem(TARGETS, target, (AMX, 2, 2, 1, "sapphirerapids"))
+    functions = functions_of(rnncc, network(tmp_path), target, tmp_path, *options)
+    steps = [piece for _, code in functions for piece in ends_of_loops(code, AMX)
+             if sum(bool(AMX.multiply_add.match(one.name)) for one in piece) >= 4]
+    assert steps, "no step has four products"
+    for step in steps:
+        names = [one.name for one in step]
+        products = sum(bool(AMX.multiply_add.match(name)) for name in names)
+        assert products % 4 == 0 and names.count("tileloadd") == products, names
+        assert not any(re.search(r"[xyz]mm", str(one)) for one in step), "\n".join(map(str, step))
