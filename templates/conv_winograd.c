@@ -35,13 +35,13 @@ enum { TILE_W = 4 };
 enum { WINDOW_H = 3 };
 /* legal: 1 3 5 7 */
 enum { WINDOW_W = 3 };
-/* legal: 1..65536 */
+/* legal: 1..268435456 */
 enum { IN_H = 14 };
-/* legal: 1..65536 */
+/* legal: 1..268435456 */
 enum { IN_W = 14 };
-/* legal: 1..65536 */
+/* legal: 1..268435456 */
 enum { OUT_H = 14 };
-/* legal: 1..65536 */
+/* legal: 1..268435456 */
 enum { OUT_W = 14 };
 /* Rows of zeros above the input.
  * legal: 0..6 */

@@ -3,6 +3,7 @@
 import numpy
 import pytest
 
+from support.machine import need_target
 from support.model_builder import Model
 from support.module import Module
 
@@ -38,9 +39,43 @@ def test_planes_may_be_longer_than_a_million(name, compile, tmp_path):
     operands = [copied] if weights is None else [copied, model.constant(weights.astype(numpy.float32))]
     y = model.output(model.node(op, operands, **attributes))
     given = numpy.random.default_rng(1).integers(-9, 10, (1, CHANNELS, SAMPLES)).astype(numpy.float32)
-    with Module(compile(model.write(tmp_path), "--layout-search=greedy", *options)) as module, module.context(threads=2) as context:
+    with Module(compile(model.write(tmp_path), "--layout-search=greedy", "--no-winograd", *options)) as module, module.context(threads=2) as context:
         [got] = context.run({"x": given}).values()
     assert numpy.array_equal(got, computed(given).astype(numpy.float32))
+
+
+@pytest.mark.parametrize("target", ["native", "x86-64-v3"])
+def test_winograd_s_planes_may_be_longer_than_a_million(target, rnncc, compile, tmp_path):
+    """Which is not exact: a rounding of a transform is within 2^-20 of the largest number."""
+    need_target(f"--target={target}")
+    model = Model()
+    weights = model.constant(numpy.random.default_rng(3).integers(-2, 3, (CHANNELS, CHANNELS, 3)).astype(numpy.float32))
+    y = model.output(model.node("Conv", [model.input("x", "f32", [1, CHANNELS, SAMPLES]), weights], pads=[1, 1]))
+    path, options = model.write(tmp_path), (f"--target={target}", "--layout-search=greedy", "--conv=winograd")
+    given = numpy.random.default_rng(1).integers(-9, 10, (1, CHANNELS, SAMPLES)).astype(numpy.float32)
+    with Module(compile(path, *options)) as module, module.context(threads=2) as context:
+        [got] = context.run({"x": given}).values()
+    padded = numpy.pad(given, ((0, 0), (0, 0), (1, 1)))[0]
+    wanted = sum(model.arrays[weights][:, :, k] @ padded[:, k:k + SAMPLES] for k in range(3))
+    numpy.testing.assert_allclose(got[0], wanted, rtol=0, atol=2.0**-20 * 9 * 2 * 3 * CHANNELS)
+    assert "winograd" in rnncc("inspect", path, *options).stdout, y
+
+
+def test_winograd_s_planes_of_bytes_may_be_longer_than_a_million(rnncc, compile, tmp_path):
+    need_target("--target=x86-64-v3")
+    model = Model()
+    scale, zero = model.constant(numpy.float32(1)), model.constant(numpy.uint8(0))
+    weights = model.constant(numpy.random.default_rng(3).integers(-2, 3, (CHANNELS, CHANNELS, 3)).astype(numpy.int8))
+    x = model.input("x", "u8", [1, CHANNELS, SAMPLES])
+    model.output(model.node("QLinearConv", [x, scale, zero, weights, scale, model.constant(numpy.int8(0)), scale, zero], pads=[1, 1]))
+    path, options = model.write(tmp_path), ("--target=x86-64-v3", "--layout-search=greedy", "--conv=winograd_int8")
+    assert "winograd_int8" in rnncc("inspect", path, *options).stdout
+    given = numpy.random.default_rng(2).integers(0, 9, (1, CHANNELS, SAMPLES)).astype(numpy.uint8)
+    with Module(compile(path, *options)) as module, module.context(threads=2) as context:
+        [got] = context.run({"x": given}).values()
+    padded = numpy.pad(given, ((0, 0), (0, 0), (1, 1)))[0].astype(numpy.int32)
+    sums = sum(model.arrays[weights][:, :, k].astype(numpy.int32) @ padded[:, k:k + SAMPLES] for k in range(3))
+    assert numpy.array_equal(got[0], sums.clip(0, 255).astype(numpy.uint8))
 
 
 @pytest.mark.every_case
