@@ -1,8 +1,40 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A part of gemm_int8.c and gemm_int8_matrices.c, which have the knobs: the operands, and what becomes of a vector of
- * sums.
+ * A part of gemm_int8.c and gemm_int8_matrices.c: the operands, and what becomes of a vector of sums. The template says
+ * before it how many VECTORS a panel has.
  */
+
+/* Elements of A.
+ * legal: uint8_t int8_t */
+typedef uint8_t A;
+/* Has A a zero point other than 0?
+ * legal: 0 1 */
+enum { A_ZERO = 1 };
+/* Has B one zero point other than 0? Then the kernel adds up rows of A.
+ * legal: 0 1 */
+enum { B_ZERO = 0 };
+/* Is a row of i32 added to the sums?
+ * legal: 0 1 */
+enum { BIAS = 0 };
+/* 0: the sums are not scaled; 1: by one number; 2: by one for each column.
+ * legal: 0..2 */
+enum { SCALES = 2 };
+/* Is a scale multiplied by A's, which only the run knows?
+ * legal: 0 1 */
+enum { A_SCALE = 0 };
+/* Is a row of f32 added to scaled sums?
+ * legal: 0 1 */
+enum { ADDEND = 0 };
+/* Are rows of f32 added behind it, the next one residual_row further on?
+ * legal: 0 1 */
+enum { RESIDUAL = 0 };
+/* What is stored.
+ * legal: float int32_t uint8_t int8_t */
+typedef float T;
+
+/* hook: maps an element of an f32 result; x and the result are one vector of columns. */
+static inline vec epilogue(vec x) { return x; }
+
 enum { A_SIGNED = (A)-1 < 0 };
 enum { T_FLOAT = (T)0.5 > 0, T_BYTES = sizeof(T) == 1, T_SIGNED = (T)-1 < 0 };
 
