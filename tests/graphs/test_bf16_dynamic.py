@@ -305,7 +305,8 @@ def test_a_profile_counts_four_such_products_for_one_of_floats(compile, aarch64_
     peak = float(re.search(r"^peak: (\S+) GFLOP/s", done.stderr, re.M)[1])
     (row,) = [line.split() for line in done.stdout.splitlines() if line.endswith("  n0")]
     speed, share = 2 * 60 * 64 * 512 / (1e3 * float(row[0])), float(row[5])
-    assert share == pytest.approx(100 * speed / (4 * peak), rel=.5), (done.stdout, peak)  # qemu's peak has one digit or two
+    least, most = (100 * speed / (4 * max(peak + off, 1e-6)) for off in (.05, -.05))  # the emulator's peak has a digit or two, or none
+    assert .95 * least <= share <= 1.05 * most, (done.stdout, peak)
 
 
 # ---- the option ----
