@@ -582,6 +582,10 @@ static inline size_t rnncc_dtype_size(rnncc_dtype dtype) {
  * A module for several targets returns the table of the best that the CPU can run, or of the one that $RNNCC_ISA names
  * by `isa` or `target` of its info: NULL if it has no such one. Of several networks it returns the first one's, whose
  * `networks` has the others'.
+ *
+ * A module whose kernels use AMX asks Linux for its registers, which the process then keeps: its signal frames have
+ * room for 8 KB more. It is refused, as if the CPU lacked AMX, where a thread's alternate signal stack is too small for
+ * that. A run leaves no tile configured on the caller's thread.
  */
 #ifdef RNNCC_BUILDING_MODULE
 __attribute__((visibility("default")))

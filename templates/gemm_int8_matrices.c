@@ -47,6 +47,7 @@ typedef struct Work {
   int32_t sums[ROWS * WIDTH] __attribute__((aligned(64)));
   unsigned char tail[ROWS * MATRIX_BYTES];
   int32_t row_sums[ROWS];
+  const A *rows;  /* that `tail` and `row_sums` are of: the first one; NULL: of none */
   int64_t height; /* that the registers are set up for; 0: they are not */
   matrices registers;
 } Work;
@@ -126,6 +127,15 @@ static void finish_block(const Gemm *all, const Block *b, const Work *w, int64_t
   }
 }
 
+/* Once where one block has all rows: then they are those of the panel before. */
+static void read_rows(const Gemm *g, const Block *b, Work *w) {
+  const A *rows = g->a + b->first * g->k;
+  if (w->rows == rows) return;
+  if (TAIL) copy_tail(g, b, w);
+  if (B_ZERO) add_up_rows(g, b, w);
+  w->rows = rows;
+}
+
 static Block block_at(const Gemm *g, int64_t index, int64_t blocks) {
   Block b = {.first = block_begin(g->m, index, blocks, false), .index = index, .blocks = blocks};
   b.rows = block_begin(g->m, index + 1, blocks, false) - b.first;
@@ -138,8 +148,7 @@ static void block(const Gemm *g, Work *w, int64_t panel, const Block *b) {
   const int8_t *weights = g->b + panel * panel_bytes(g);
   if (w->height != b->height) matrices_begin(&w->registers, (int)b->height);
   w->height = b->height;
-  if (TAIL) copy_tail(g, b, w);
-  if (B_ZERO) add_up_rows(g, b, w);
+  read_rows(g, b, w);
   if (b->tiles == 1) multiply(g, b, w, weights, 1);
   if (TILES >= 2 && b->tiles == 2) multiply(g, b, w, weights, 2);
   if (TILES >= 3 && b->tiles == 3) multiply(g, b, w, weights, 3);
@@ -177,6 +186,7 @@ static void gemm_int8_matrices(const Team *team, const A *a, const int8_t *b, co
   if (item == end) return;
   Work work;
   work.height = 0;
+  work.rows = NULL;
   for (; item < end; item++) {
     int64_t in_batch = all.panels * blocks, at = item % in_batch;
     Gemm g = at_batch(&all, item / in_batch, batch_rank, batch_dims, a_batch, b_batch);

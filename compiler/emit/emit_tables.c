@@ -246,9 +246,11 @@ static void emit_weight_places(Text *out, const Program *program, const char *na
   text_add(out, "\n};\n");
 }
 
-/* What the module asks of its CPU. AMX only where a kernel uses it, as the system gives its registers on request. */
-static uint32_t features_of(const Program *program) {
+/* What the module asks of its CPU. AMX only where a kernel uses it, as the system gives its registers on request: a
+ * kernel of the network, or perhaps of its derivation, which is another program. */
+static uint32_t features_of(const Program *program, bool has_derivation) {
   uint32_t features = program->graph->config->target->cpu_features;
+  if (has_derivation) return features;
   for (int i = 0; i < program->n_kernels; i++)
     if (kernel_includes(program->kernels[i].kernel, MATRICES_HEADER)) return features;
   return features & ~(uint32_t)CPU_AMX;
@@ -275,7 +277,8 @@ void emit_tables(Unit *unit, Program *program, const char *build, const UnitPlac
   if (n_data_dims) emit_output_shapes(out, graph, "output_room", true);
   text_add(out, "\nconst Module rnncc_module = {\n");
   emit_info(out, program, build);
-  text_add(out, "  .cpu_features = %uu,\n  .weights = rnncc_weights,\n", (unsigned)features_of(program));
+  text_add(out, "  .cpu_features = %uu,\n  .weights = rnncc_weights,\n",
+           (unsigned)features_of(program, place->derivation != NULL));
   if (program->n_weights && !graph->config->edge)
     text_add(out, "  .weight_ends = weight_ends,%s .n_weights = %d,\n",
              in_a_row ? "" : " .weight_begins = weight_begins,", program->n_weights);

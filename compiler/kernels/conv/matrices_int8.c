@@ -9,6 +9,7 @@
 #include "kernels/conv/convolution.h"
 #include "kernels/conv/cost.h"
 #include "kernels/conv/requantise.h"
+#include "kernels/gemm/matrices.h"
 #include "layout/blocked.h"
 #include "machine/targets.h"
 #include "program/build.h"
@@ -16,8 +17,8 @@
 #include "support/numbers.h"
 #include "template/specialise.h"
 
-/* Of the template and of simd/matrices.h. */
-enum { MATRIX_ROWS = 16, LINE = 64, VECTORS = 2, MATRIX = MATRIX_ROWS * LINE, SUM_BYTES = 2 * VECTORS * MATRIX };
+/* Of the template. */
+enum { LINE = MATRIX_BYTES, VECTORS = 2, MATRIX = MATRIX_ROWS * LINE, SUM_BYTES = 2 * VECTORS * MATRIX };
 enum { MAX_BLOCK = 1 << 16 }; /* pairs */
 
 /* What plans are made of, at the dims' optimum. */

@@ -54,10 +54,11 @@ const Node *table_end(const Graph *graph, const UseList *uses, const Node *first
   if (!value || !dtype_is_byte(value->dtype)) return NULL;
   for (const Node *node = first; node && members_of(node, value); node = uses->single[value->id]) {
     members += members_of(node, value);
+    if (members > MAX_CHAIN_MEMBERS) break;
     work += work_of(node);
     for (int k = 0; k < node->n_epilogue; k++) work += work_of(node->epilogue[k]);
     value = node->outputs[0];
-    if (members <= MAX_CHAIN_MEMBERS && dtype_is_byte(value->dtype) && takes_longer(graph, work)) end = node;
+    if (dtype_is_byte(value->dtype) && takes_longer(graph, work)) end = node;
   }
   return end;
 }
@@ -75,11 +76,10 @@ bool chain_is_table(const Graph *graph, const Node *chain) {
 
 /* The value as a row of BYTES. */
 static Value *row_of(Graph *graph, const Value *value) {
-  static const int64_t shape[] = {BYTES};
   Value *row = arena_copy(graph->arena, value, sizeof *value);
   row->rank = 1;
   row->shape = ARENA_ARRAY(graph->arena, const Dim *, 1);
-  row->shape[0] = dim_const(graph->dims, shape[0]);
+  row->shape[0] = dim_const(graph->dims, BYTES);
   row->data = NULL;
   return row;
 }

@@ -92,14 +92,11 @@ GemmKnobs gemm_knobs(const Graph *graph, int64_t n, int64_t k, const Dim *m) {
   return knobs;
 }
 
-/* Sums of four matrices are in registers at once. */
-enum { MATRIX_VECTORS = 4 };
-
 GemmKnobs gemm_knobs_in_matrices(Graph *graph, int vectors, const Dim *m) {
   const Target *target = graph->config->target;
-  int tiles = dim_upper(m) > BF16_ROWS ? 2 : 1; /* that share a panel's vectors */
-  GemmKnobs knobs = {.vectors = (int)min_int(vectors, MATRIX_VECTORS / tiles), .group = 1};
-  knobs.rows = block_rows(BF16_ROWS, m, 1);
+  int tiles = dim_upper(m) > MATRIX_ROWS ? 2 : 1; /* that share a panel's vectors */
+  GemmKnobs knobs = {.vectors = (int)min_int(vectors, MATRIX_SUMS / tiles), .group = 1};
+  knobs.rows = block_rows(MATRIX_ROWS, m, 1);
   int64_t row = 2 * (int64_t)knobs.vectors * target->lanes; /* bytes */
   knobs.depth_block = round_up(target->l2_bytes / 4 / row, BF16_DEPTH);
   return knobs;
@@ -107,9 +104,9 @@ GemmKnobs gemm_knobs_in_matrices(Graph *graph, int vectors, const Dim *m) {
 
 const Dim *rounded_bytes(Graph *graph, const Dim *m, const Dim *k) {
   DimTable *dims = graph->dims;
-  const Dim *tiles = dim_ceil_div(dims, m, dim_const(dims, BF16_ROWS));
+  const Dim *tiles = dim_ceil_div(dims, m, dim_const(dims, MATRIX_ROWS));
   const Dim *matrices = dim_mul(dims, tiles, dim_ceil_div(dims, k, dim_const(dims, BF16_DEPTH)));
-  return dim_mul(dims, matrices, dim_const(dims, 2 * BF16_ROWS * BF16_DEPTH));
+  return dim_mul(dims, matrices, dim_const(dims, 2 * MATRIX_ROWS * BF16_DEPTH));
 }
 
 KernelSpec *gemm_bf16_spec(Arena *arena, const GemmKnobs *knobs) {

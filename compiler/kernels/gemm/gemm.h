@@ -3,6 +3,7 @@
 #ifndef RNNCC_GEMM_H
 #define RNNCC_GEMM_H
 
+#include "kernels/gemm/matrices.h"
 #include "kernels/gemm/panels.h"
 #include "machine/targets.h"
 #include "template/specialise.h"
@@ -34,9 +35,8 @@ int register_rows(const Target *target, int vectors);
 /* The same of tiles; even. */
 int register_rows_in_tiles(const Target *target, int vectors);
 
-/* Of templates/panel_matrices.h, of bf16: rows of an instruction, steps of the depth, and of these those that share a
- * word. */
-enum { BF16_ROWS = 16, BF16_DEPTH = 32, BF16_WORD = 2 };
+/* Of templates/panel_matrices.h, of bf16: steps of the depth in a matrix, and of these those that share a word. */
+enum { BF16_DEPTH = MATRIX_BYTES / 2, BF16_WORD = 2 };
 /* Products of bf16 in matrices, of panels of at most so many vectors. */
 GemmKnobs gemm_knobs_in_matrices(Graph *graph, int vectors, const Dim *m);
 /* The bytes of m rows as their kernel rounds them. */

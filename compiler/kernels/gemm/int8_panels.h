@@ -3,7 +3,7 @@
  * Packed matrices of s8 for dot products (templates/gemm_int8.c): panels of `vectors` * lanes columns,
  * [group][vectors][lanes][DOT]. Group 0 is the sum of each column in i32; the others have DOT depths each, zero past
  * the last. In tiles each two groups of 2 * DOT depths are one, [vectors][lanes][2 * DOT]. For matrices in registers
- * there are as many groups of zeros at the end as make the depth a multiple of MATRIX_DEPTH.
+ * there are as many groups of zeros at the end as make the depth a multiple of MATRIX_BYTES.
  */
 #ifndef RNNCC_INT8_PANELS_H
 #define RNNCC_INT8_PANELS_H
@@ -11,12 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kernels/gemm/matrices.h"
+
 enum { INT8_DOT = 4 }; /* DOT of templates/simd/int8.h */
-enum {
-  MATRIX_ROWS = 16,
-  MATRIX_DEPTH = 64,
-  MATRIX_SUMS = 4
-}; /* MATRIX_ROWS, MATRIX_BYTES of templates/simd/matrices.h */
 
 typedef struct Int8Panels {
   int lanes, vectors;
@@ -25,7 +22,7 @@ typedef struct Int8Panels {
 } Int8Panels;
 
 /* Depths are multiples of it. */
-static inline int int8_depth_unit(const Int8Panels *panels) { return panels->matrices ? MATRIX_DEPTH : INT8_DOT; }
+static inline int int8_depth_unit(const Int8Panels *panels) { return panels->matrices ? MATRIX_BYTES : INT8_DOT; }
 int64_t int8_panels_bytes(const Int8Panels *panels);
 /* target: int8_panels_bytes() zeros. */
 void int8_panels_pack(const Int8Panels *panels, const int8_t *source, int8_t *target);

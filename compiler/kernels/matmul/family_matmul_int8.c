@@ -66,15 +66,15 @@ enum { LEAST_MATRIX_ROWS = 6, LEAST_MATRIX_DEPTH = 48, LEAST_MATRIX_PRODUCTS = 3
 static bool by_matrices(const Target *target, const Product *p) {
   int64_t m = dim_optimum(p->m), n = dim_optimum(p->n), k = dim_value(p->k);
   return target->has_matrices && m >= LEAST_MATRIX_ROWS && k >= LEAST_MATRIX_DEPTH &&
-         m * n * k >= LEAST_MATRIX_PRODUCTS;
+         saturating_mul(saturating_mul(m, n), k) >= LEAST_MATRIX_PRODUCTS;
 }
 
 /* Vectors of a panel. Up to four matrices hold sums: where there are more rows than one has, two by two, so that what
  * is loaded is multiplied twice. */
 static int matrix_vectors(const Product *p, int lanes) {
   int64_t vectors = ceil_div(dim_optimum(p->n), lanes);
-  int most = dim_upper(p->m) > MATRIX_ROWS ? 2 : 4;
-  return (int)min_int(vectors > 2 ? 4 : vectors, most);
+  int most = dim_upper(p->m) > MATRIX_ROWS ? MATRIX_SUMS / 2 : MATRIX_SUMS;
+  return (int)min_int(vectors > 2 ? MATRIX_SUMS : vectors, most);
 }
 
 /* Besides the sums a block needs registers for the panel's weights and the broadcast input; without an instruction for
@@ -142,7 +142,7 @@ static void choose_matrices(const Target *target, Int8Schedule *s) {
   s->panels.matrices = true;
   s->panels.tiles = false;
   s->panels.vectors = matrix_vectors(&s->product, target->lanes);
-  s->tiles = MATRIX_SUMS / (s->panels.vectors > 2 ? MATRIX_SUMS : s->panels.vectors);
+  s->tiles = MATRIX_SUMS / s->panels.vectors;
 }
 
 static void schedule(Graph *graph, Node *node) {

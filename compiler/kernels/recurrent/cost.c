@@ -39,8 +39,8 @@ static void settle_matrices(LayerCase *l, const Node *node, const Target *target
   if (!bf16_in_matrices(target, node)) return;
   l->matrices = weights_in_matrices(target, node->inputs[INPUT_R]->narrow);
   l->input_matrices = weights_in_matrices(target, node->inputs[INPUT_W]->narrow);
-  if (l->matrices) l->rows = BF16_ROWS, l->takes_hide = false;
-  if (l->input_matrices) l->input_rows = BF16_ROWS;
+  if (l->matrices) l->rows = MATRIX_ROWS, l->takes_hide = false;
+  if (l->input_matrices) l->input_rows = MATRIX_ROWS;
   l->takes_steps = l->takes_chunks = false;
 }
 
@@ -225,7 +225,7 @@ static double instructions(const LayerCase *l, double samples) {
 /* The same by matrices, of 1 KB of weights each. */
 static double matrices_ns(const Machine *m, double bytes, double samples, double passes) {
   double of_rows = samples / passes, cycles = max_double(CYCLES_A_MATRIX, of_rows * CYCLES_A_MATRIX_ROW);
-  return passes * bytes / (2 * BF16_DEPTH * BF16_ROWS) * cycles / m->ghz;
+  return passes * bytes / (MATRIX_BYTES * MATRIX_ROWS) * cycles / m->ghz;
 }
 
 /* Time to multiply `samples` in `passes` blocks of rows with `bytes` of weights, all in registers or L1. Of one row

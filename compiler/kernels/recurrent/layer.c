@@ -150,7 +150,7 @@ static void choose_knobs(Graph *graph, const Node *node, Layer *l) {
   product_vectors /= l->panel_parts;
   int block_vectors = with_step ? l->gates * l->unit_vectors : product_vectors, ways = l->variant.batch_parts;
   if (l->hidden_in_matrices)
-    l->rows = block_rows(BF16_ROWS, l->batch, ways);
+    l->rows = block_rows(MATRIX_ROWS, l->batch, ways);
   else if (!l->int8 && weights_in_tiles(target, narrow_input(node, INPUT_R)))
     l->rows = block_rows_in_tiles(graph, register_rows_in_tiles(target, block_vectors), l->batch, ways);
   else
