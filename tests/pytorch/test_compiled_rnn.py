@@ -380,6 +380,34 @@ def test_a_frozen_layer_hands_gradients_on():
     assert all(parameter.grad is None for parameter in fast.parameters())
 
 
+# ---- autocast ----
+
+def test_autocast_narrows_nothing_inside_a_layer():
+    """What layers before it have narrowed is widened, and a gradient goes back to them."""
+    for layer in (nn.LSTM(I, H, bidirectional=True), nn.GRU(I, H)):
+        before, hx, x = nn.Linear(I, I), states(layer), padded()
+        fast = compiled(layer)
+        with torch.autocast("cpu", torch.bfloat16):
+            narrow = before(x)
+            given = [it.bfloat16() for it in hx] if isinstance(hx, tuple) else hx.bfloat16()
+            y, _ = fast(narrow, given)
+            pack = pack_sequence(list(narrow.unbind(1)))
+            of_pack, _ = fast(pack, given)
+        assert narrow.dtype == torch.bfloat16 and y.dtype == torch.float32
+        due, _ = layer(narrow.float(), in_type(in_type(hx, torch.bfloat16), torch.float32))
+        assert (y - due).abs().max() < 1e-6 and (of_pack.data - due.flatten(0, 1)).abs().max() < 1e-6
+        found, expected = (torch.autograd.grad(it.square().sum(), narrow)[0] for it in (y, due))
+        assert found.dtype == torch.bfloat16
+        assert (found - expected).abs().max() <= 2.0**-8 * expected.abs().max()  # rounded to bf16
+
+
+def test_numbers_of_bf16_are_refused_without_autocast():
+    with pytest.raises(package.DTypeError, match="input: expected float32, found bfloat16"):
+        compiled(nn.LSTM(I, H))(padded().bfloat16())
+    with pytest.raises(package.DTypeError, match="h0: expected float32, found bfloat16"):
+        compiled(nn.GRU(I, H))(padded(), torch.zeros(1, 4, H).bfloat16())
+
+
 # ---- what is refused ----
 
 def test_what_a_layer_cannot_do_is_told():

@@ -15,6 +15,7 @@ torch: Any = importlib.import_module("torch")
 rnn_utils: Any = importlib.import_module("torch.nn.utils.rnn")
 PackedSequence = rnn_utils.PackedSequence
 _is_exporting: Any = getattr(torch.compiler, "is_exporting", bool)  # older releases have none: false
+_NARROW = torch.bfloat16, torch.float16  # what autocast makes of float32
 
 
 class CompiledRNN:
@@ -53,14 +54,14 @@ class CompiledRNN:
             return super().forward(input, hx)  # type: ignore[misc]
         if isinstance(input, PackedSequence):
             return self._packed(input, hx)
-        _checked("input", input)
+        input = _checked("input", input)
         batched = input.dim() == 3
         if input.dim() not in (2, 3):
             raise ShapeError(f"input: expected [T, B, I] or [T, I], found the shape {list(input.shape)}")
         axis = 0 if self._layer.batch_first else 1
         x = input if batched else input.unsqueeze(axis)
         x = x.transpose(0, 1) if self._layer.batch_first else x
-        states = [it if batched else _checked("hx", it).unsqueeze(1) for it in self._states(hx)]
+        states = [it if batched else it.unsqueeze(1) for it in self._states(hx)]
         y, *last = self._run(x, states, None)
         y = y.transpose(0, 1) if self._layer.batch_first else y
         if not batched:
@@ -71,7 +72,7 @@ class CompiledRNN:
         """Rows are in the order of their lengths, as the packing has put them."""
         packing = PackedSequence(_checked("input", given.data), given.batch_sizes)
         x, lengths = rnn_utils.pad_packed_sequence(packing)
-        states = [_ordered(_checked("hx", it), given.sorted_indices) for it in self._states(hx)]
+        states = [_ordered(it, given.sorted_indices) for it in self._states(hx)]
         y, *last = self._run(x, states, lengths)
         data = rnn_utils.pack_padded_sequence(y, lengths).data
         last = [_ordered(it, given.unsorted_indices) for it in last]
@@ -82,10 +83,10 @@ class CompiledRNN:
         if hx is None:
             return []
         if self._layer.mode != "LSTM":
-            return [hx]
+            return [_checked("h0", hx)]
         if not (isinstance(hx, (tuple, list)) and len(hx) == 2):
             raise ArgumentError(f"hx: expected (h0, c0), found {type(hx).__name__}")
-        return list(hx)
+        return [_checked(name, it) for name, it in zip(("h0", "c0"), hx)]
 
     def _as_given(self, last: Sequence[Any]) -> Any:
         return tuple(last) if self._layer.mode == "LSTM" else last[0]
@@ -113,7 +114,7 @@ class CompiledRNN:
             raise ShapeError(f"input: expected at least one step and one row, found {x.shape[0]} and {x.shape[1]}")
         due = [layer.num_layers * (2 if layer.bidirectional else 1), x.shape[1], layer.hidden_size]
         for name, state in zip(("h0", "c0"), states):
-            if list(_checked(name, state).shape) != due:
+            if list(state.shape) != due:
                 raise ShapeError(f"{name}: expected the shape {due} (layers and directions, batch, hidden_size), found "
                                  f"{list(state.shape)}")
 
@@ -134,11 +135,13 @@ COMPILED = {torch.nn.RNN: RNN, torch.nn.GRU: GRU, torch.nn.LSTM: LSTM}
 
 
 def _checked(name: str, tensor: Any) -> Any:
-    """The tensor, of floats in the CPU's memory."""
+    """The tensor, of floats in the CPU's memory. Where autocast is on, what it has narrowed is widened."""
     if not isinstance(tensor, torch.Tensor):
         raise ArgumentError(f"{name}: expected a tensor, found {type(tensor).__name__}")
     if tensor.device.type != "cpu":
         raise ArgumentError(f"{name}: expected a tensor on the CPU, found one on {tensor.device}")
+    if tensor.dtype in _NARROW and torch.is_autocast_enabled("cpu"):
+        return tensor.float()
     if tensor.dtype != torch.float32:
         raise DTypeError(f"{name}: expected float32, found {str(tensor.dtype).split('.')[-1]}")
     return tensor
