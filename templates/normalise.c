@@ -53,8 +53,12 @@ SIMD_FUNCTION float sum_of(const float *x, int64_t n, vec shift, bool squared) {
       sums[k] = squared ? vfma(sums[k], d, d) : vadd(sums[k], d);
     }
   }
-  for (; i < n; i += LANES) {
-    int lanes = (int)min_i64(LANES, n - i);
+  for (; i + LANES <= n; i += LANES) {
+    vec d = vsub(vload(x + i), shift);
+    sums[0] = squared ? vfma(sums[0], d, d) : vadd(sums[0], d);
+  }
+  if (i < n) {
+    int lanes = (int)(n - i);
     vec d = vselect(vmask_first(lanes), vsub(vload_n(x + i, lanes), shift), vzero());
     sums[0] = squared ? vfma(sums[0], d, d) : vadd(sums[0], d);
   }
@@ -67,14 +71,14 @@ static Moments merge(Moments a, Moments b) {
   return (Moments){a.mean + apart * share, a.squares + b.squares + apart * apart * share * (double)a.count, count};
 }
 
+static Moments moments_of_chunk(const float *x, int64_t count) {
+  float mean = CENTRED ? sum_of(x, count, vzero(), false) / (float)count : 0;
+  return (Moments){mean, sum_of(x, count, vset(mean), true), count};
+}
+
 static Moments moments_of(const float *x, int64_t n) {
-  Moments all = {0};
-  for (int64_t i = 0; i < n; i += CHUNK) {
-    int64_t count = min_i64(CHUNK, n - i);
-    float mean = CENTRED ? sum_of(x + i, count, vzero(), false) / (float)count : 0;
-    Moments chunk = {mean, sum_of(x + i, count, vset(mean), true), count};
-    all = merge(all, chunk);
-  }
+  Moments all = moments_of_chunk(x, min_i64(CHUNK, n));
+  for (int64_t i = CHUNK; i < n; i += CHUNK) all = merge(all, moments_of_chunk(x + i, min_i64(CHUNK, n - i)));
   return all;
 }
 
@@ -91,11 +95,15 @@ static void normalise_piece(const Normalise *p, int64_t at, int64_t piece, int64
       bias = BIAS == PARAMETER_BY_PIECE ? vset(p->bias[piece]) : vzero();
   const float *x = p->x + at;
   float *y = p->y + at;
-  int64_t i = 0;
-  for (; i + LANES <= p->inner; i += LANES)
-    vstore(y + i, normal(p, vload(x + i), mean, factor, bias, column + i, LANES));
-  int rest = (int)(p->inner - i);
-  if (rest) vstore_n(y + i, normal(p, vload_n(x + i, rest), mean, factor, bias, column + i, rest), rest);
+  int64_t i = 0, last = p->inner - LANES;
+  if (last < 0) {
+    int rest = (int)p->inner;
+    vstore_n(y, normal(p, vload_n(x, rest), mean, factor, bias, column, rest), rest);
+    return;
+  }
+  vec at_last = vload(x + last); /* y may be x */
+  for (; i <= last; i += LANES) vstore(y + i, normal(p, vload(x + i), mean, factor, bias, column + i, LANES));
+  if (i < p->inner) vstore(y + last, normal(p, at_last, mean, factor, bias, column + last, LANES));
 }
 
 static void normalise_row(const Normalise *p, int64_t row) {

@@ -18,7 +18,7 @@ typedef enum Layout {
 /* The layouts of a node. Its other inputs, such as a residual, have the layout of its outputs. */
 typedef struct NodeLayout {
   Layout reads;  /* inputs[0] */
-  Layout writes; /* outputs; row-major where inputs[0] is row-major or any */
+  Layout writes; /* outputs; row-major where inputs[0] is any, or row-major, but of what brings channels first */
 } NodeLayout;
 
 /* A set of NodeLayouts: a bit for each. */
@@ -27,13 +27,17 @@ typedef unsigned LayoutSet;
 
 #define LAYOUT_SET_ROW_MAJOR LAYOUT_BIT(LAYOUT_ROW_MAJOR, LAYOUT_ROW_MAJOR)
 #define LAYOUT_SET_BLOCKED LAYOUT_BIT(LAYOUT_BLOCKED, LAYOUT_BLOCKED) /* all in blocks of a vector */
+/* All that write blocks of a vector. */
+#define LAYOUT_SET_WRITES_BLOCKED                                                                                      \
+  (LAYOUT_BIT(LAYOUT_ROW_MAJOR, LAYOUT_BLOCKED) | LAYOUT_BIT(LAYOUT_NARROW, LAYOUT_BLOCKED) |                          \
+   LAYOUT_BIT(LAYOUT_BLOCKED, LAYOUT_BLOCKED) | LAYOUT_BIT(LAYOUT_WIDE, LAYOUT_BLOCKED))
 /* All that read narrow, read wide, and write wide. */
 #define LAYOUT_SET_NARROW (LAYOUT_BIT(LAYOUT_NARROW, LAYOUT_BLOCKED) | LAYOUT_BIT(LAYOUT_NARROW, LAYOUT_WIDE))
 #define LAYOUT_SET_READS_WIDE (LAYOUT_BIT(LAYOUT_WIDE, LAYOUT_BLOCKED) | LAYOUT_BIT(LAYOUT_WIDE, LAYOUT_WIDE))
 #define LAYOUT_SET_WRITES_WIDE                                                                                         \
-  (LAYOUT_BIT(LAYOUT_NARROW, LAYOUT_WIDE) | LAYOUT_BIT(LAYOUT_BLOCKED, LAYOUT_WIDE) |                                  \
-   LAYOUT_BIT(LAYOUT_WIDE, LAYOUT_WIDE))
-/* All that do either. */
+  (LAYOUT_BIT(LAYOUT_ROW_MAJOR, LAYOUT_WIDE) | LAYOUT_BIT(LAYOUT_NARROW, LAYOUT_WIDE) |                                \
+   LAYOUT_BIT(LAYOUT_BLOCKED, LAYOUT_WIDE) | LAYOUT_BIT(LAYOUT_WIDE, LAYOUT_WIDE))
+/* All of either that read blocks. */
 #define LAYOUT_SET_WIDE                                                                                                \
   (LAYOUT_SET_READS_WIDE | LAYOUT_BIT(LAYOUT_NARROW, LAYOUT_WIDE) | LAYOUT_BIT(LAYOUT_BLOCKED, LAYOUT_WIDE))
 

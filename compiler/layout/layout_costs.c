@@ -67,9 +67,17 @@ NodeSeconds layout_node_seconds(Graph *graph, const Node *node, NodeLayout layou
   return (NodeSeconds){estimated + launch_seconds, recorded > 0 ? recorded + launch_seconds : 0};
 }
 
+static double turning_seconds(const Graph *graph, double bytes) {
+  double turning = bytes * turning_cycles / (1e9 * graph->config->machine->ghz * graph->config->machine->cores);
+  return fmax(turning, copying_seconds(graph, bytes));
+}
+
 double layout_transform_seconds(const Graph *graph, const Value *value, int from, int to) {
   if (from == to || same_bytes(value, from ? from : to)) return 0;
-  double bytes = bytes_in_blocks(value, from) + bytes_in_blocks(value, to);
-  double turning = bytes * turning_cycles / (1e9 * graph->config->machine->ghz * graph->config->machine->cores);
-  return fmax(turning, copying_seconds(graph, bytes)) + launch_seconds;
+  return turning_seconds(graph, bytes_in_blocks(value, from) + bytes_in_blocks(value, to)) + launch_seconds;
+}
+
+double transposing_seconds(const Graph *graph, const Node *node, NodeLayout layout) {
+  double bytes = moved_bytes(graph, node, layout);
+  return layout.writes == LAYOUT_ROW_MAJOR ? turning_seconds(graph, bytes) : copying_seconds(graph, bytes);
 }

@@ -20,4 +20,7 @@ NodeSeconds layout_node_seconds(Graph *graph, const Node *node, NodeLayout layou
  * needs: can_be_blocked. */
 double layout_transform_seconds(const Graph *graph, const Value *value, int from, int to);
 
+/* A transpose of an image, [N, H, W, C], to a row-major one with the channels first, or to blocks. */
+double transposing_seconds(const Graph *graph, const Node *node, NodeLayout layout);
+
 #endif

@@ -97,7 +97,7 @@ static void add_nodes(Builder *b) {
   problem->nodes = ARENA_ARRAY(graph->arena, NodeLayouts, graph->n_nodes);
   for (int n = 0; n < graph->n_nodes; n++) {
     b->node_variable[n] = -1;
-    if (!(b->possible[n] & LAYOUT_SET_BLOCKED)) continue;
+    if (!(b->possible[n] & LAYOUT_SET_WRITES_BLOCKED)) continue;
     NodeLayouts *layouts = &problem->nodes[problem->n_nodes++];
     *layouts = layouts_of(graph, graph->nodes[n], b->possible[n]);
     b->node_variable[n] = problem->n_nodes - 1;

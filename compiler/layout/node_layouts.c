@@ -77,10 +77,9 @@ static bool writes_whole_blocks(Graph *graph, const Node *node) {
 
 /* Only images of fewer channels than lanes, as a network's first convolution reads them, may be narrow. */
 static LayoutSet that_fit(Graph *graph, const Node *node, LayoutSet set) {
-  bool wide = set & LAYOUT_SET_WIDE;
   if (layout_block(graph, node->inputs[0], LAYOUT_NARROW) >= graph->config->target->lanes) set &= ~LAYOUT_SET_NARROW;
-  if (wide && !fills_wide_blocks(graph, node->inputs[0])) set &= ~LAYOUT_SET_READS_WIDE;
-  if (wide && !writes_whole_blocks(graph, node)) set &= ~LAYOUT_SET_WRITES_WIDE;
+  if (set & LAYOUT_SET_READS_WIDE && !fills_wide_blocks(graph, node->inputs[0])) set &= ~LAYOUT_SET_READS_WIDE;
+  if (set & LAYOUT_SET_WRITES_WIDE && !writes_whole_blocks(graph, node)) set &= ~LAYOUT_SET_WRITES_WIDE;
   return set;
 }
 

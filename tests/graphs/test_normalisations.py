@@ -85,6 +85,22 @@ def test_extents_of_run_time_and_an_activation(compile, tmp_path):
             assert_close(run_module(module, feeds)[name], array, 32 * EPSILON)
 
 
+@pytest.mark.optimised
+def test_rows_of_every_width_are_normalised_in_place(run_on_target, tmp_path):
+    """Each between transposes, so that its result takes the memory of what it reads: widths below, at and beyond whole
+    vectors."""
+    rng, model, feeds = numpy.random.default_rng(6), Model(), {}
+    for width in [*range(1, 36), 47, 64, 65, 79]:
+        x = model.input(f"x{width}", "f32", [width, 9])
+        feeds[x] = rng.uniform(-1, 3, (width, 9)).astype(numpy.float32)
+        parameters = [model.constant(rng.uniform(-1, 1, width).astype(numpy.float32)) for _ in range(2)]
+        rows = model.node("LayerNormalization", [model.node("Transpose", [x], perm=[1, 0]), *parameters], epsilon=1e-3)
+        model.output(model.node("Transpose", [rows], perm=[1, 0]))
+    got, expected = run_on_target(model.write(tmp_path), feeds, model.outputs), model.onnx_run(feeds)
+    for output in model.outputs:
+        assert_close(got[output], expected[output], ROUNDINGS * EPSILON)
+
+
 def test_parameters_by_group_are_those_of_each_of_its_channels(compile, tmp_path):
     """GroupNormalization of opset 18."""
     rng, outputs = numpy.random.default_rng(3), []

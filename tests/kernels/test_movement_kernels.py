@@ -104,6 +104,38 @@ def test_channels_of_blocked_tensors_come_last(run_on_target, tmp_path):
     assert_same(run_on_target(model.write(tmp_path), feeds, model.outputs), model.onnx_run(feeds))
 
 
+def channels_first():
+    """Images with channels last, whose channels fill blocks and do not, become what convolutions read in blocks. One has
+    another reader, which is row-major; two are concatenated in place; others are integers of a byte."""
+    rng, model = numpy.random.default_rng(10), Model()
+    N = model.dim("N", 1, 2, 3)
+
+    def first(name, channels, dtype="f32"):
+        return model.node("Transpose", [model.input(name, dtype, [N, 5, 7, channels])], perm=[0, 3, 1, 2])
+
+    def conv(value, channels):
+        return model.node("Conv", [value, model.constant(whole(rng, 6, channels, 3, 3))], pads=[1, 1, 1, 1])
+
+    images = {channels: first(f"x{channels}", channels) for channels in (5, 16, 20, 33, 64, 84)}
+    both = model.node("Concat", [images[16], images[20]], axis=1)
+    scale, zero = model.constant(numpy.float32(1)), model.constant(numpy.uint8(3))
+    real = model.node("DequantizeLinear", [first("bytes", 24, "u8"), scale, zero])
+    model.output(*(conv(image, channels) for channels, image in images.items()), conv(both, 36), conv(real, 24),
+                 model.node("Concat", [images[33], images[33]], axis=3))
+    return model
+
+
+def test_channels_of_blocked_tensors_come_first(run_on_target, rnncc, tmp_path):
+    rng, model = numpy.random.default_rng(11), channels_first()
+    feeds = {x["name"]: whole(rng, 2, *x["shape"][1:]) for x in model.inputs}
+    feeds["bytes"] = numpy.abs(feeds["bytes"]).astype(numpy.uint8)
+    path = model.write(tmp_path)
+    assert_same(run_on_target(path, feeds, model.outputs), model.onnx_run(feeds))
+    steps = rnncc("inspect", "--target=x86-64-v3", path).stdout.splitlines()
+    transformed = {step.split()[1] for step in steps if "LayoutTransform" in step}
+    assert len(transformed - set(model.outputs)) == 1, transformed  # for the row-major reader
+
+
 def residual_network():
     """Every family with extents that are known only at run time."""
     rng, model = numpy.random.default_rng(1), Model()

@@ -73,6 +73,11 @@ static void families_and_shapes_say_in_which_layouts_a_node_runs(void **state) {
       {"ReduceMax", "u8[1,64,8,8]", "axes=[2,3]", ROW_MAJOR}, /* no kernel of blocks of bytes */
       {"Transpose", "f32[1,64,8,8]", "perm=[0,2,3,1]", ROW_MAJOR " any>row-major"},
       {"Transpose", "f32[1,64,8,8]", "perm=[0,1,3,2]", ROW_MAJOR},
+      {"Transpose", "f32[1,8,8,64]", "perm=[0,3,1,2]", ROW_MAJOR " row-major>blocked row-major>wide"},
+      {"Transpose", "f32[1,8,8,64]", "perm=[0,3,2,1]", ROW_MAJOR},
+      {"Transpose", "u8[1,8,8,24]", "perm=[0,3,1,2]", ROW_MAJOR " row-major>blocked"},
+      {"Transpose", "f32[1,64,8]", "perm=[0,2,1]", ROW_MAJOR " any>row-major"}, /* either direction */
+      {"Transpose", "i32[1,8,8,64]", "perm=[0,3,1,2]", ROW_MAJOR},
       {"MatMul", "f32[1,64,8,8] f32[8,8]!", "", ROW_MAJOR},
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

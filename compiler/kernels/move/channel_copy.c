@@ -118,23 +118,40 @@ void lower_channel_copy(Program *program, const Node *node, ChannelRange from, C
   copy_all(&copy, channels);
 }
 
+/* The map of a row-major value with channels last, of the shape that `b` has. */
+static ChannelMap channels_last_map(const Graph *graph, const Blocked *b) {
+  const Dim *channels = dim_const(graph->dims, b->channels);
+  return (ChannelMap){.block = b->channels,
+                      .plane = dim_const(graph->dims, 0),
+                      .lane = dim_const(graph->dims, 1),
+                      .pixel = b->channels,
+                      .image = dim_mul(graph->dims, channels, pixels_of(graph, b))};
+}
+
 void lower_channels_last(Program *program, const Node *node, const Value *from, const Value *to) {
   const Graph *graph = program->graph;
   Blocked b = blocked_of(graph, from);
-  const Dim *pixels = pixels_of(graph, &b), *channels = dim_const(graph->dims, b.channels);
-  ChannelCopy copy = {
-      .program = program,
-      .node = node,
-      .from = {from, 0},
-      .to = {to, 0},
-      .in = map_of(graph, from),
-      .out = {.block = b.channels,
-              .plane = dim_const(graph->dims, 0),
-              .lane = dim_const(graph->dims, 1),
-              .pixel = b.channels,
-              .image = dim_mul(graph->dims, channels, pixels)},
-      .pixels = pixels,
-      .period = b.block,
-  };
+  ChannelCopy copy = {.program = program,
+                      .node = node,
+                      .from = {from, 0},
+                      .to = {to, 0},
+                      .in = map_of(graph, from),
+                      .out = channels_last_map(graph, &b),
+                      .pixels = pixels_of(graph, &b),
+                      .period = b.block};
+  copy_all(&copy, b.channels);
+}
+
+void lower_channels_first(Program *program, const Node *node, const Value *from, const Value *to) {
+  const Graph *graph = program->graph;
+  Blocked b = blocked_of(graph, to);
+  ChannelCopy copy = {.program = program,
+                      .node = node,
+                      .from = {from, 0},
+                      .to = {to, 0},
+                      .in = channels_last_map(graph, &b),
+                      .out = map_of(graph, to),
+                      .pixels = pixels_of(graph, &b),
+                      .period = b.block};
   copy_all(&copy, b.channels);
 }

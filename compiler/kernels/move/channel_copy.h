@@ -16,5 +16,7 @@ void lower_channel_copy(Program *program, const Node *node, ChannelRange from, C
 
 /* Copies a blocked value to a row-major one with channels last: N, H, W, C. */
 void lower_channels_last(Program *program, const Node *node, const Value *from, const Value *to);
+/* The other way round. */
+void lower_channels_first(Program *program, const Node *node, const Value *from, const Value *to);
 
 #endif

@@ -55,13 +55,28 @@ static int transposed_axis(const Node *node, int axis) {
   return perm ? normal_axis(perm->ints[axis], rank) : rank - 1 - axis;
 }
 
+/* Does it take axis `from` of an image to `to`, and leaves the others in their order? */
+static bool moves_axis(const Node *node, int from, int to) {
+  int rank = node->inputs[0]->rank;
+  for (int axis = 0; axis < rank; axis++) {
+    int before = axis == to ? from : axis > to && axis <= from ? axis - 1 : axis < to && axis >= from ? axis + 1 : axis;
+    if (transposed_axis(node, axis) != before) return false;
+  }
+  return true;
+}
+
+static bool transposes_image(const Node *node) {
+  return is_op(node, OP_Transpose) && (node->inputs[0]->rank == 3 || node->inputs[0]->rank == 4);
+}
+
 /* From N, C, H, W to N, H, W, C: of a blocked tensor this only puts the blocks of a pixel together. */
 static bool brings_channels_last(const Node *node) {
-  int rank = node->inputs[0]->rank;
-  if (!is_op(node, OP_Transpose) || (rank != 3 && rank != 4)) return false;
-  for (int axis = 0; axis < rank; axis++)
-    if (transposed_axis(node, axis) != (axis == 0 ? 0 : axis == rank - 1 ? 1 : axis + 1)) return false;
-  return true;
+  return transposes_image(node) && moves_axis(node, 1, node->inputs[0]->rank - 1);
+}
+
+/* Back: to a blocked tensor this only puts them apart. */
+static bool brings_channels_first(const Node *node) {
+  return transposes_image(node) && moves_axis(node, node->inputs[0]->rank - 1, 1);
 }
 
 static void lower_transpose(Program *program, Node *node) {
@@ -69,6 +84,10 @@ static void lower_transpose(Program *program, Node *node) {
   const Value *x = node->inputs[0], *y = node->outputs[0];
   if (x->channel_block) {
     lower_channels_last(program, node, x, y);
+    return;
+  }
+  if (y->channel_block) {
+    lower_channels_first(program, node, x, y);
     return;
   }
   const Dim *dense[MAX_RANK], *in_stride[MAX_RANK], *out_stride[MAX_RANK];
@@ -184,7 +203,7 @@ static void lower_pad(Program *program, Node *node) {
     lower_pad_map(program, node, pads, pad_maps[mode]);
 }
 
-/* ---- blocked tensors: Concat and Split along the channels ---- */
+/* ---- blocked tensors: Concat and Split along the channels, images whose channels are brought first ---- */
 
 static bool joins_channels(const Node *node) {
   if (!is_op(node, OP_Concat) && !is_op(node, OP_Split)) return false;
@@ -197,6 +216,8 @@ static bool joins_channels(const Node *node) {
 static LayoutSet layouts(Graph *graph, const Node *node) {
   (void)graph;
   if (brings_channels_last(node)) return LAYOUT_BIT(LAYOUT_ANY, LAYOUT_ROW_MAJOR);
+  if (brings_channels_first(node))
+    return LAYOUT_BIT(LAYOUT_ROW_MAJOR, LAYOUT_BLOCKED) | LAYOUT_BIT(LAYOUT_ROW_MAJOR, LAYOUT_WIDE);
   return joins_channels(node) ? LAYOUT_SET_BLOCKED | LAYOUT_BIT(LAYOUT_WIDE, LAYOUT_WIDE) : 0;
 }
 
@@ -242,13 +263,14 @@ static double copied_bytes(const Graph *graph, const Node *node, NodeLayout layo
   return bytes;
 }
 
-/* Seconds of Concat and Split; other copies never run blocked. */
+/* Seconds of Concat and Split, and where channels are brought first; other copies never write blocks. */
 static double seconds(Graph *graph, const Node *node, NodeLayout layout) {
+  if (is_op(node, OP_Transpose)) return transposing_seconds(graph, node, layout);
   return copying_seconds(graph, copied_bytes(graph, node, layout));
 }
 
 static void copy_lower(Program *program, Node *node) {
-  if (is_blocked(node)) {
+  if (is_blocked(node) && !is_op(node, OP_Transpose)) {
     lower_blocked(program, node);
     return;
   }
