@@ -50,7 +50,7 @@ enum { WEIGHTS = 0 };
 enum { SCALE_GROUP = 0 };
 
 /* Blocks begin with even rows. */
-enum { BY_TWO = WEIGHTS == WEIGHTS_BF16_TILES };
+enum { BY_TWO = WEIGHTS == WEIGHTS_BF16_TILES && BF16_ROWS == 2 };
 
 #include "parts/gemm_result.h"
 

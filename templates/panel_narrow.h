@@ -16,8 +16,8 @@
  *
  * A panel is [depth / steps][vectors][LANES] words of 32 bits with that many consecutive steps of a column in each, the
  * first one in the lowest bits: of bf16 two, which cost a load and an instruction each, of I4 eight. F16 and I8 are
- * [depth][vectors][LANES], because CPUs widen those as they load them; of BF16_TILES a word has 64 bits. It is passed
- * as a pointer to floats. Its scales are [groups][vectors][LANES] floats.
+ * [depth][vectors][LANES], because CPUs widen those as they load them; of BF16_TILES a word has BF16_DEPTH steps. It is
+ * passed as a pointer to floats. Its scales are [groups][vectors][LANES] floats.
  *
  * `type`, `group`, `rows`, `vectors` and `parts` must be constants once inlined.
  */
@@ -40,7 +40,7 @@ static inline int narrow_steps(int type) {
 /* Floats that `depth` steps of a panel take; LANES is a multiple of 4. */
 static inline int64_t narrow_floats(int type, int64_t depth, int64_t vectors) {
   int64_t words = ceil_div(depth, narrow_steps(type)) * vectors * LANES;
-  if (type == WEIGHTS_BF16_TILES) return 2 * words;
+  if (type == WEIGHTS_BF16_TILES) return BF16_DEPTH / 2 * words;
   return type == WEIGHTS_F16 ? words / 2 : type == WEIGHTS_I8 ? words / 4 : words;
 }
 

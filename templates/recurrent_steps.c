@@ -51,7 +51,7 @@ enum { SCALE_GROUP = 0 };
 #include "panel_narrow.h"
 
 /* Blocks begin with even samples. */
-enum { BY_TWO = WEIGHTS == WEIGHTS_BF16_TILES };
+enum { BY_TWO = WEIGHTS == WEIGHTS_BF16_TILES && BF16_ROWS == 2 };
 
 #include "parts/recurrent_cells.h"
 

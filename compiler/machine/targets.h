@@ -28,8 +28,10 @@ typedef struct Target {
   bool has_dot;          /* DOT_NATIVE of templates/simd/int8.h: one instruction multiplies bytes, adds four */
   bool has_tiles;        /* one multiplies two rows of bytes by two columns: vtile_dot of int8.h */
   uint32_t tile_feature; /* CPU_*: with it, has_tiles; 0: the vocabulary has none */
-  bool has_bf16_tiles;   /* one multiplies two rows of bf16 by two columns: vbf16_dot of templates/simd/bf16.h */
+  bool has_bf16_tiles;   /* one multiplies numbers of bf16: vbf16_dot of templates/simd/bf16.h */
   uint32_t bf16_feature; /* CPU_*: with it, has_bf16_tiles; 0: the vocabulary has none */
+  int bf16_rows;         /* then BF16_ROWS there: rows of a tile, 1 or 2 */
+  int bf16_depth;        /* then BF16_DEPTH: products that one adds to each sum */
   bool has_matrices;     /* one multiplies matrices of 16 rows: templates/simd/matrices.h */
   bool has_pair_dot;     /* one multiplies numbers of 16 bits, adds two and a sum: vpair_dot of int8.h, with VNNI */
   bool byte_pairs;       /* one multiplies bytes, adds two, saturated to 16 bits: the forms of int8.h count */

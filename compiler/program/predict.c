@@ -20,7 +20,7 @@ static double peak_of_products(const Call *call) {
   const Machine *machine = call->program->graph->config->machine;
   const Target *target = call->program->graph->config->target;
   if (kernel_includes(call->kernel, MATRICES_HEADER)) return machine_matrix_gflops(machine, call->products);
-  if (call->products == RNNCC_BF16) return machine_bf16_gflops(machine);
+  if (call->products == RNNCC_BF16) return machine_bf16_gflops(machine, target);
   return call->products == RNNCC_I8 ? machine_int8_gflops(machine, target) : machine->gflops;
 }
 

@@ -56,6 +56,8 @@ static inline bool cpu_gives_amx(void) {
 static inline const char *isa_lacking(void) {
 #if defined __AMX_INT8__
   return cpu_gives_amx() ? NULL : "AMX";
+#elif defined __AVX512BF16__
+  return cpu_has_avx512() && __builtin_cpu_supports("avx512bf16") ? NULL : "AVX512-BF16";
 #elif defined __AVX512VNNI__
   return cpu_has_avx512() && __builtin_cpu_supports("avx512vnni") ? NULL : "AVX512-VNNI";
 #elif defined SIMD_AVX512

@@ -28,7 +28,7 @@ check() { # ISA, FLAGS...
     echo "$result $n - $(basename "$template" .c)_compiles_for_$isa"
   done
 }
-check avx512 --target=x86_64-linux-gnu -march=x86-64-v4 -DSIMD_AVX512
+check avx512 --target=x86_64-linux-gnu -march=x86-64-v4 -mavx512bf16 -DSIMD_AVX512
 check avx2 --target=x86_64-linux-gnu -march=x86-64-v3 -DSIMD_AVX2
 check sse42 --target=x86_64-linux-gnu -march=x86-64-v2 -DSIMD_SSE42
 if [ -e /usr/riscv64-linux-gnu/include/stdint.h ]; then

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The hot loops of products of bf16, in clang's object code, beside those of f32: by llvm-mca they take fewer cycles where
-several rows are bound by multiply-adds, no sum is on the stack, and each row and vector of weights is loaded once. No clock
-is asked."""
+"""The hot loops of products of bf16, in clang's object code, those by BFMMLA beside those of f32: by llvm-mca they take fewer
+cycles where several rows are bound by multiply-adds, no sum is on the stack, and each row and vector of weights is loaded once.
+No clock is asked."""
 import re
 import subprocess
 import sys
@@ -17,6 +17,7 @@ from benchmarks import hot_loops  # noqa: E402
 
 FLOATS = hot_loops.AARCH64
 TILES = replace(FLOATS, multiply_add=re.compile(r"bfmmla$"))
+DOTS = replace(hot_loops.X86, multiply_add=re.compile(r"vdpbf16ps$"))
 CORES = ("neoverse-v1", "neoverse-n2")
 VECTORS, DEPTH = 4, 4  # of a panel; that a tile multiplies at once
 pytestmark = pytest.mark.optimised  # it is about the machine code
@@ -77,3 +78,20 @@ def test_the_sums_of_one_row_by_many_weights_are_in_registers(rnncc, tmp_path):
     tiles = loops_of(rnncc, product(1, 1024), TILES, tmp_path / "tiles", "--target=aarch64-linux-gnu+bf16", "--precision=bf16-dynamic")
     hot = max(tiles, key=lambda loop: loop.sums)
     assert hot.sums == hot.multiply_adds == 16 and not hot.spills, (hot.sums, hot.spills)
+
+
+# rows, and those of a block.
+@pytest.mark.parametrize("model, rows, block", [(product, 60, 6), (product, 2, 2), (product, 1, 1), (lstm, 8, 4)])
+def test_dot_products_of_pairs_are_all_that_a_step_has_beside_its_loads(model, rows, block, rnncc, tmp_path):
+    """A broadcast of each row's pair, which is on the stack, and a vector of weights for each of the panel; four instructions
+    count. With several rows no product waits."""
+    options = ["--rnn=workers=1,batch_parts=1"] if model is lstm else []
+    loops = loops_of(rnncc, model(rows), DOTS, tmp_path / "dots", "--target=x86-64-v4+bf16", "--precision=bf16-dynamic", *options)
+    hot = min((loop for loop in loops if loop.sums == loop.multiply_adds == VECTORS * block), key=lambda loop: len(loop.code))
+    text = "\n".join(map(str, hot.code))
+    in_memory = sum("(" in one.operands for one in hot.products)
+    assert hot.loads == VECTORS + block, text
+    assert len(hot.code) <= hot.multiply_adds + hot.loads - in_memory + 4, text
+    assert text.count("vbroadcastss") == block and not re.search(r"%zmm\d+, \S*\(", text), text
+    [cycles] = hot_loops.simulated([hot_loops.assembly(hot)], DOTS, "sapphirerapids")
+    assert block == 1 or cycles.taken <= 1.05 * cycles.bound, cycles

@@ -49,8 +49,11 @@ static float number(uint32_t *random) {
 
 static uint16_t half(uint32_t *random) { return (uint16_t)(bits_of(nearest(number(random))) >> 16); }
 
-static vbf16_tile dot(vbf16_tile tile, const float *p, const float *q, Packed w) {
-  return vbf16_dot(tile, vbf16_round(p, q), vbf16_load(w), vbf16_load(w + LANES / 2));
+/* The rows of a tile, of which there may be one, times BF16_STEPS weights. */
+static vbf16_tile dot(vbf16_tile tile, const float *p, const float *q, Packed *w) {
+  const vbf16_rounded x = vbf16_round(p, q);
+  for (int i = 0; i < BF16_STEPS; i++) tile = vbf16_dot(tile, vbf16_step(&x, i), vbf16_load(w[i]));
+  return tile;
 }
 
 /* ---- rounding ---- */
@@ -92,19 +95,20 @@ enum { FLOATS = sizeof floats / sizeof *floats };
 static void inputs_are_rounded_to_the_nearest(void) {
   size_t bytes = 0;
   char *page = guarded_page(&bytes);
-  float *last = page ? (float *)(page + bytes) - 2 * BF16_DEPTH : NULL;
+  float *last = page ? (float *)(page + bytes) - BF16_ROWS * BF16_ROUNDED : NULL;
   int wrong = page == NULL;
+  Packed w[BF16_STEPS];
+  for (int k = 0; k < LANES * BF16_ROUNDED; k++)
+    w[k / BF16_DEPTH / LANES][k / BF16_DEPTH % LANES][k % BF16_DEPTH] = 0x3f80; /* 1 */
   for (int i = 0; i < FLOATS && page; i++)
-    for (int place = 0; place < 2 * BF16_DEPTH; place++) {
-      float *rows[] = {last, last + BF16_DEPTH}, got[2][LANES];
-      Packed w;
-      for (int k = 0; k < 2 * BF16_DEPTH; k++) rows[k / BF16_DEPTH][k % BF16_DEPTH] = k == place ? floats[i] : 0;
-      for (int k = 0; k < LANES * BF16_DEPTH; k++) w[k / BF16_DEPTH][k % BF16_DEPTH] = 0x3f80; /* 1 */
-      vbf16_tile tile = dot(vbf16_tile_of_rows(vzero(), vzero()), rows[0], rows[1], w);
-      for (int m = 0; m < 2; m++) vstore(got[m], vbf16_tile_row(tile, m));
-      for (int m = 0; m < 2; m++)
+    for (int place = 0; place < BF16_ROWS * BF16_ROUNDED; place++) {
+      float got[BF16_ROWS][LANES];
+      for (int k = 0; k < BF16_ROWS * BF16_ROUNDED; k++) last[k] = k == place ? floats[i] : 0;
+      vbf16_tile tile = dot(vbf16_tile_of_rows(vzero(), vzero()), last, last + (BF16_ROWS - 1) * BF16_ROUNDED, w);
+      for (int m = 0; m < BF16_ROWS; m++) vstore(got[m], vbf16_tile_row(tile, m));
+      for (int m = 0; m < BF16_ROWS; m++)
         for (int lane = 0; lane < LANES; lane++) {
-          float want = m == place / BF16_DEPTH ? nearest(floats[i]) : 0;
+          float want = m == place / BF16_ROUNDED ? nearest(floats[i]) : 0;
           wrong += isnan(want) ? !isnan(got[m][lane]) : got[m][lane] != want;
         }
     }
@@ -113,39 +117,40 @@ static void inputs_are_rounded_to_the_nearest(void) {
 
 /* ---- sums ---- */
 
-enum { TURNS = 16, TRIALS = 200 };
+enum { TURNS = 64 / BF16_ROUNDED, DEPTH = TURNS * BF16_ROUNDED, TRIALS = 200 };
 
 typedef struct Case {
-  float rows[2][TURNS][BF16_DEPTH], start[2][LANES];
-  Packed weights[TURNS];
+  float rows[BF16_ROWS][DEPTH], start[BF16_ROWS][LANES];
+  Packed weights[DEPTH / BF16_DEPTH];
 } Case;
 
 static Case random_case(uint32_t *random) {
   Case made;
-  for (int i = 0; i < 2 * TURNS * BF16_DEPTH; i++)
-    made.rows[i / TURNS / BF16_DEPTH][i / BF16_DEPTH % TURNS][i % BF16_DEPTH] = number(random);
-  for (int i = 0; i < 2 * LANES; i++) made.start[i / LANES][i % LANES] = number(random);
-  for (int i = 0; i < TURNS * LANES * BF16_DEPTH; i++)
+  for (int i = 0; i < BF16_ROWS * DEPTH; i++) made.rows[i / DEPTH][i % DEPTH] = number(random);
+  for (int i = 0; i < BF16_ROWS * LANES; i++) made.start[i / LANES][i % LANES] = number(random);
+  for (int i = 0; i < DEPTH * LANES; i++)
     made.weights[i / LANES / BF16_DEPTH][i / BF16_DEPTH % LANES][i % BF16_DEPTH] = half(random);
   return made;
 }
 
-static void run_case(Case *it, float got[2][LANES]) {
-  vbf16_tile tile = vbf16_tile_of_rows(vload(it->start[0]), vload(it->start[1]));
-  for (int t = 0; t < TURNS; t++) tile = dot(tile, it->rows[0][t], it->rows[1][t], it->weights[t]);
-  for (int m = 0; m < 2; m++) vstore(got[m], vbf16_tile_row(tile, m));
+static void run_case(Case *it, float got[BF16_ROWS][LANES]) {
+  enum { LAST = BF16_ROWS - 1 };
+  vbf16_tile tile = vbf16_tile_of_rows(vload(it->start[0]), vload(it->start[LAST]));
+  for (int k = 0; k < DEPTH; k += BF16_ROUNDED)
+    tile = dot(tile, it->rows[0] + k, it->rows[LAST] + k, it->weights + k / BF16_DEPTH);
+  for (int m = 0; m < BF16_ROWS; m++) vstore(got[m], vbf16_tile_row(tile, m));
 }
 
 /* Each of two sums for two products errs by one part in 2^23 of magnitudes that are at most all of these together. */
 static bool is_near(const Case *it, int m, int lane, float got) {
   double exact = (double)it->start[m][lane], magnitude = fabs(exact);
-  for (int k = 0; k < TURNS * BF16_DEPTH; k++) {
-    double product = (double)nearest(it->rows[m][k / BF16_DEPTH][k % BF16_DEPTH]) *
-                     (double)widened(it->weights[k / BF16_DEPTH][lane][k % BF16_DEPTH]);
+  for (int k = 0; k < DEPTH; k++) {
+    double product =
+        (double)nearest(it->rows[m][k]) * (double)widened(it->weights[k / BF16_DEPTH][lane][k % BF16_DEPTH]);
     exact += product;
     magnitude += fabs(product);
   }
-  return fabs((double)got - exact) <= TURNS * BF16_DEPTH * 0x1p-23 * magnitude;
+  return fabs((double)got - exact) <= DEPTH * 0x1p-23 * magnitude;
 }
 
 static void sums_are_near_those_of_doubles(void) {
@@ -153,11 +158,11 @@ static void sums_are_near_those_of_doubles(void) {
   uint32_t random = 1;
   for (int trial = 0; trial < TRIALS; trial++) {
     Case it = random_case(&random);
-    float got[2][LANES];
+    float got[BF16_ROWS][LANES];
     run_case(&it, got);
-    for (int i = 0; i < 2 * LANES; i++) wrong += !is_near(&it, i / LANES, i % LANES, got[i / LANES][i % LANES]);
+    for (int i = 0; i < BF16_ROWS * LANES; i++) wrong += !is_near(&it, i / LANES, i % LANES, got[i / LANES][i % LANES]);
   }
-  tap_case(wrong == 0, "sums_are_near_those_of_doubles", "%d of %d wrong", wrong, TRIALS * 2 * LANES);
+  tap_case(wrong == 0, "sums_are_near_those_of_doubles", "%d of %d wrong", wrong, TRIALS * BF16_ROWS * LANES);
 }
 
 /* Row 0 and column 0 are computed again in every other place, among others of their own. */
@@ -166,10 +171,11 @@ static void a_sum_has_the_same_bits_in_each_place(void) {
   uint32_t random = 2;
   for (int trial = 0; trial < TRIALS; trial++) {
     Case first = random_case(&random), other = random_case(&random);
-    float due[2][LANES], got[2][LANES];
-    int m = trial % 2, lane = trial / 2 % LANES;
+    float due[BF16_ROWS][LANES], got[BF16_ROWS][LANES];
+    int m = trial % BF16_ROWS, lane = trial / BF16_ROWS % LANES;
     memcpy(other.rows[m], first.rows[0], sizeof first.rows[0]);
-    for (int t = 0; t < TURNS; t++) memcpy(other.weights[t][lane], first.weights[t][0], sizeof first.weights[t][0]);
+    for (int i = 0; i < DEPTH / BF16_DEPTH; i++)
+      memcpy(other.weights[i][lane], first.weights[i][0], sizeof first.weights[i][0]);
     other.start[m][lane] = first.start[0][0];
     run_case(&first, due);
     run_case(&other, got);
@@ -180,7 +186,7 @@ static void a_sum_has_the_same_bits_in_each_place(void) {
 
 /* ---- blocks of rows ---- */
 
-enum { MOST_DEPTH = 11, BLOCK_VECTORS = 2, BLOCK_WIDTH = BLOCK_VECTORS * LANES };
+enum { MOST_DEPTH = BF16_ROUNDED + 7, BLOCK_VECTORS = 2, BLOCK_WIDTH = BLOCK_VECTORS * LANES };
 
 typedef struct BlockCase {
   const float *a;

@@ -91,7 +91,7 @@ def test_it_builds_to_the_same_results(emitted, compile, rnnrun, tmp_path, model
 # ---- each target ----
 
 OF_AARCH64 = ["dotprod", "fp16", "bf16", "i8mm"]
-FEATURES = {"x86-64-v4": ["vnni", "amx"], "x86-64-v3": ["vnni"],
+FEATURES = {"x86-64-v4": ["vnni", "bf16", "amx"], "x86-64-v3": ["vnni"],
             **{target: OF_AARCH64 for target in OF_TARGET if target.startswith("aarch64")}}
 PORTABLE = some(["i686-linux-gnu", "arm-linux-gnueabihf", "powerpc64le-linux-gnu"], 1)
 

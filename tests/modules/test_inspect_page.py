@@ -81,7 +81,7 @@ def test_weights_of_fewer_bits_are_told(page):
     assert product[5] == "f32, weights of fewer bits"
 
 
-@pytest.mark.parametrize("target", ["aarch64-linux-gnu+bf16", "x86-64-v4+amx"])
+@pytest.mark.parametrize("target", ["aarch64-linux-gnu+bf16", "x86-64-v4+bf16", "x86-64-v4+amx"])
 def test_products_of_bf16_are_told(target, page):
     rows = page("--precision=bf16-dynamic", f"--target={target}").rows("nodes")
     assert next(row for row in rows if row[2] == "MatMul")[5] == "bf16"

@@ -207,9 +207,10 @@ def test_without_any_bit_the_next_is_taken(masked, monkeypatch, word, bit):
 
 # option: (its name and flags, the target that takes it, that has it, cpuinfo's flag)
 WITH_OPTION = {"avx512vnni": ("AVX512-VNNI (avx512vnni)", "x86-64-v4", "x86-64-v4+vnni", "avx512_vnni"),
+               "avx512bf16": ("AVX512-BF16 (avx512bf16)", "x86-64-v4", "x86-64-v4+bf16", "avx512_bf16"),
                "avxvnni": ("AVX-VNNI (avxvnni)", "x86-64-v3", "x86-64-v3+vnni", "avx_vnni"),
                "amx": ("AMX (amx-tile, amx-int8, amx-bf16)", "x86-64-v4", "x86-64-v4+amx", "amx_int8")}
-OF_ITS_OWN = {("MORE", 11), ("LAST", 4), ("SAVED", 17), ("SAVED", 18), ("OTHER", 22), ("OTHER", 24), ("OTHER", 25)}
+OF_ITS_OWN = {("MORE", 11), ("LAST", 4), ("LAST", 5), ("SAVED", 17), ("SAVED", 18), ("OTHER", 22), ("OTHER", 24), ("OTHER", 25)}
 OPTION_BITS = option_bits()
 
 

@@ -12,7 +12,7 @@ from support.model_builder import Model
 from support.small_networks import networks
 from support.targets import FOREIGN
 
-WITH_FEATURES = ["aarch64-linux-gnu+dotprod+fp16+bf16+i8mm", "x86-64-v4+vnni", "x86-64-v4+vnni+amx", "x86-64-v3+vnni"]
+WITH_FEATURES = ["aarch64-linux-gnu+dotprod+fp16+bf16+i8mm", "x86-64-v4+vnni", "x86-64-v4+vnni+bf16+amx", "x86-64-v3+vnni"]
 WITH_MUSL = ["x86_64-linux-musl", "aarch64-linux-musl"]  # the others have the same C: test_musl.py
 PORTABLE = some(["arm-linux-gnueabihf", "powerpc64le-linux-gnu", "i686-linux-gnu"], 2)  # no rows: plain C
 PRODUCTS = 45  # that are summed up at most, each of numbers below 1
@@ -92,8 +92,8 @@ def test_features_go_with_musl(compile, rnnrun_of, tmp_path):
     assert "aarch64-linux-musl+dotprod+i8mm" in said, said
 
 
-@pytest.mark.parametrize("target, argument", [("x86-64-v4+vnni", "-mavx512vnni"), ("x86-64-v4+amx", "-mamx-tile -mamx-int8 -mamx-bf16"),
-                                              ("x86-64-v3+vnni", "-mavxvnni"), ("x86-64-v3-linux-musl+vnni", "-mavxvnni")])
+@pytest.mark.parametrize("target, argument", [("x86-64-v4+vnni", "-mavx512vnni"), ("x86-64-v4+bf16", "-mavx512bf16"),
+                                              ("x86-64-v4+amx", "-mamx-tile -mamx-int8 -mamx-bf16"), ("x86-64-v3+vnni", "-mavxvnni"), ("x86-64-v3-linux-musl+vnni", "-mavxvnni")])
 def test_features_of_x86_reach_clang(target, argument, rnncc, tmp_path):
     done = rnncc(small(tmp_path), f"--target={target}", "--emit=c", "-o", tmp_path / "c")
     assert done.returncode == 0, done.stderr
@@ -106,7 +106,8 @@ def test_native_has_the_features_of_the_cpu(without, rnncc):
     """A CPU that counts as a lesser one has none."""
     rows = rnncc("targets", env={**os.environ, "RNNCC_CPU_WITHOUT": without}).stdout.split("\n\n")[0].splitlines()[1:]
     native = next(row.split() for row in rows if "native" in row.split() or "native:" in row.split())
-    flags = {"avx512": {"+vnni": "avx512_vnni", "+amx": "amx_int8"}, "avx2": {"+vnni": "avx_vnni"}}.get(native[1], {})
+    flags = {"avx512": {"+vnni": "avx512_vnni", "+bf16": "avx512_bf16", "+amx": "amx_int8"},
+             "avx2": {"+vnni": "avx_vnni"}}.get(native[1], {})
     without = without or WITHOUT
     found = "" if without else "".join(feature for feature, flag in flags.items() if flag in cpu_flags())
     assert native[1] != without and native[-1] == (found or "native"), native

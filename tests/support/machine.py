@@ -28,8 +28,8 @@ ISAS = {"avx512": ("AVX-512", AVX512), "avx2": ("AVX2", AVX2), "sse42": ("SSE4.2
         "rvv128": ("RVV 1.0 of 128 bits", {"rvv128"}), "plain": ("", set())}
 ISAS |= {"avx512vnni": ("AVX512-VNNI", AVX512 | {"avx512_vnni"}), "avxvnni": ("AVX-VNNI", AVX2 | {"avx_vnni"})}
 ISAS |= {"amx": ("AMX", AVX512 | {"avx512_vnni", "amx_tile", "amx_int8", "amx_bf16"})}
-OPTIONS = {"x86-64-v4+vnni": "avx512vnni", "x86-64-v3+vnni": "avxvnni", "x86-64-v4+amx": "amx",
-           "x86-64-v4+vnni+amx": "amx"}
+ISAS |= {"avx512bf16": ("AVX512-BF16", AVX512 | {"avx512_bf16"})}
+OPTIONS = {"x86-64-v4": {"vnni": "avx512vnni", "bf16": "avx512bf16", "amx": "amx"}, "x86-64-v3": {"vnni": "avxvnni"}}
 OF_TARGET = {"x86-64-v4": "avx512", "x86-64-v3": "avx2", "x86-64-v2": "sse42", "x86-64": "plain",
              "aarch64-linux-gnu+sve512": "sve512", "aarch64-linux-gnu+sve256": "sve256",
              "aarch64-linux-gnu": "neon", "aarch64-linux-gnu+sve128": "sve128",
@@ -37,7 +37,7 @@ OF_TARGET = {"x86-64-v4": "avx512", "x86-64-v3": "avx2", "x86-64-v2": "sse42", "
              "riscv64-linux-gnu": "plain"}
 
 # What a CPU without it lacks, too.
-LACKS = {"avx512": {"avx512", "avx512vnni", "amx"}}
+LACKS = {"avx512": {"avx512", "avx512vnni", "avx512bf16", "amx"}}
 LACKS["avx2"] = LACKS["avx512"] | {"avx2", "avxvnni"}
 LACKS["sse42"] = LACKS["avx2"] | {"sse42"}
 MASKS = {"avx512": "CPU_AVX512", "avx2": "(CPU_AVX512 | CPU_AVX2)", "sse42": "(CPU_AVX512 | CPU_AVX2 | CPU_SSE42)"}
@@ -76,15 +76,20 @@ def need_isa(isa):
         pytest.skip(f"this CPU has no {ISAS[isa][0]}")
 
 
+def lacking_of(target):
+    """The first instruction set that this CPU lacks to run modules for a target such as x86-64-v4+vnni; None: it has all."""
+    row, *features = target.replace("-linux-musl", "").split("+")
+    return next((isa for isa in (OF_TARGET[row], *(OPTIONS[row][name] for name in features)) if not has_isa(isa)), None)
+
+
 def lacking_isa(option):
     """What this CPU lacks to run modules made with this option: --target=x86-64-v4 on a CPU without AVX-512, or none of several.
     None: nothing. Modules for other architectures run under QEMU."""
     name, _, targets = option.partition("=")
     if name != "--target" or not targets.startswith("x86-64"):
         return None
-    names = [target.replace("-linux-musl", "") for target in targets.split(",")]
-    isas = [OPTIONS.get(target) or OF_TARGET[target] for target in names]
-    return None if any(map(has_isa, isas)) else isas[-1]
+    lacking = [lacking_of(target) for target in targets.split(",")]
+    return None if None in lacking else lacking[-1]
 
 
 def need_target(option):

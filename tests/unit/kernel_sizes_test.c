@@ -138,7 +138,7 @@ static void two_rows_of_bytes_are_multiplied_where_the_vocabulary_can(void **sta
   arena_free(arena);
 }
 
-/* templates/simd/bf16_neon.h. */
+/* templates/simd/bf16_neon.h, bf16_avx512.h. */
 static void rows_of_bf16_are_multiplied_where_the_vocabulary_can(void **state) {
   (void)state;
   Arena *arena = arena_new();
@@ -146,6 +146,10 @@ static void rows_of_bf16_are_multiplied_where_the_vocabulary_can(void **state) {
   assert_true(target_named(arena, "aarch64-linux-musl+bf16+i8mm")->has_bf16_tiles);
   assert_false(target_named(arena, "aarch64-linux-gnu+dotprod+i8mm")->has_bf16_tiles);
   assert_false(target_named(arena, "aarch64-linux-gnu+sve256+bf16")->has_bf16_tiles);
+  assert_true(target_named(arena, "x86-64-v4+bf16")->has_bf16_tiles);
+  assert_true(target_named(arena, "x86-64-v4-linux-musl+amx+bf16+vnni")->has_bf16_tiles);
+  assert_false(target_named(arena, "x86-64-v4+vnni+amx")->has_bf16_tiles);
+  assert_null(target_named(arena, "x86-64-v3+bf16"));
   arena_free(arena);
 }
 

@@ -184,17 +184,27 @@ static void tiles_take_half_of_the_products_of_a_batch(void **state) {
   }
 }
 
-/* A pair of samples takes a quarter of the products of f32, one sample half of them. */
-static void tiles_of_bf16_take_a_quarter_of_the_products_of_f32(void **state) {
-  (void)state;
+/* Of the products of f32, with weights of bf16. */
+static double part_of_tiles(int64_t batch, int rows, int depth) {
   static const RecurrentVariant one = {.input = INPUT_AHEAD, .workers = 1, .batch_parts = 1};
   Machine machine = measured_machine();
+  LayerCase wide = layer(LSTM, 100, batch, 64), tiles = wide;
+  wide.weight = tiles.weight = 2;
+  tiles.bf16_rows = rows;
+  tiles.bf16_depth = depth;
+  return recurrent_cost(&machine, &tiles, &one).products / recurrent_cost(&machine, &wide, &one).products;
+}
+
+/* A pair of samples takes a quarter of the products of f32, one sample half of them. Of tiles of one sample, each takes
+ * half of them. */
+static void tiles_of_bf16_take_a_part_of_the_products_of_f32(void **state) {
+  (void)state;
   for (int64_t batch = 1; batch <= 6; batch++) {
-    LayerCase wide = layer(LSTM, 100, batch, 64), tiles = wide;
-    wide.weight = tiles.weight = 2;
-    tiles.bf16_tiles = true;
-    double part = recurrent_cost(&machine, &tiles, &one).products / recurrent_cost(&machine, &wide, &one).products;
-    assert_true(part > 0.24 && part < (batch == 6 ? 0.5 : 0.8));
+    double pairs = part_of_tiles(batch, 2, 4), ones = part_of_tiles(batch, 1, 2);
+    assert_true(pairs > 0.24 && pairs < (batch == 6 ? 0.5 : 0.8));
+    assert_true(ones > 0.49 && ones < 0.8);
+    if (batch == 1) assert_float_equal(ones, pairs, 1e-9);
+    if (batch % 2 == 0) assert_true(pairs < ones);
   }
 }
 
@@ -349,7 +359,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(the_barrier_is_hidden_while_a_workers_weights_fit_its_cache, setup, teardown),
       cmocka_unit_test_setup_teardown(integers_take_the_part_of_the_time_that_was_measured, setup, teardown),
       cmocka_unit_test_setup_teardown(tiles_take_half_of_the_products_of_a_batch, setup, teardown),
-      cmocka_unit_test_setup_teardown(tiles_of_bf16_take_a_quarter_of_the_products_of_f32, setup, teardown),
+      cmocka_unit_test_setup_teardown(tiles_of_bf16_take_a_part_of_the_products_of_f32, setup, teardown),
       cmocka_unit_test_setup_teardown(matrices_of_bf16_take_less_of_more_samples, setup, teardown),
       cmocka_unit_test_setup_teardown(hiding_a_barrier_costs_the_gain_of_the_alternating_sweep, setup, teardown),
       cmocka_unit_test_setup_teardown(depth_is_blocked_for_several_blocks_of_samples_whose_weights_lie_beyond_l2, setup,

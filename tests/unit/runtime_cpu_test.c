@@ -31,6 +31,7 @@ static void features_agree_with_the_compilers(void **state) {
   bool has_last =
       __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && eax && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx);
   if (expected & CPU_AVX2 && has_last && eax & bit_AVXVNNI) expected |= CPU_AVXVNNI;
+  if (expected & CPU_AVX512 && __builtin_cpu_supports("avx512bf16")) expected |= CPU_AVX512BF16;
   bool has_tiles = __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && edx & bit_AMXTILE && edx & bit_AMXINT8;
   if (expected & CPU_AVX512 && has_tiles && edx & bit_AMXBF16)
     expected |= CPU_AMX; /* all systems that run it save them */

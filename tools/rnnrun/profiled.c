@@ -193,8 +193,8 @@ void profile_free(Profile *profile) {
 
 /* ---- peaks ---- */
 
-/* Products of bf16 for each of f32, at most, by vectors: not measured. */
-enum { BF16_PRODUCTS = 4 };
+/* Products of bf16 for each of f32, at most, by vectors: of AVX512-BF16, of BFMMLA. Not measured. */
+static double bf16_products(const char *isa) { return strcmp(isa, "avx512") ? 4 : 2; }
 
 static bool is_int8(const rnncc_profile_entry *entry) { return entry->products == RNNCC_I8; }
 
@@ -202,7 +202,7 @@ Peaks profile_peaks(const Profile *profile, const rnncc_info *info, int threads)
   double f32 = speed_multiply_add(info->isa, threads);
   double matrices = strstr(info->target, "+amx") ? speed_matrix_products(threads) : 0;
   Peaks peaks = {.f32 = threads * f32,
-                 .bf16 = threads * (matrices > 0 ? matrices / 2 : BF16_PRODUCTS * f32),
+                 .bf16 = threads * (matrices > 0 ? matrices / 2 : bf16_products(info->isa) * f32),
                  .small_isa = matrices > 0 ? "amx" : info->isa};
   for (size_t i = 0; i < profile->count && !peaks.int8; i++)
     if (is_int8(&profile->fastest[i]))

@@ -12,13 +12,13 @@
 typedef struct Stored {
   DType dtype;
   bool rounds_rows;
-  int knob, steps;
+  int knob, steps; /* 0: as the target multiplies them */
 } Stored;
 static const Stored stored[] = {{RNNCC_BF16, false, 1, 2},
                                 {RNNCC_F16, false, 2, 1},
                                 {RNNCC_I8, false, 3, 1},
                                 {RNNCC_I4, false, 4, 8},
-                                {RNNCC_BF16, true, 5, 4}};
+                                {RNNCC_BF16, true, 5, 0}};
 
 static const Stored *stored_as(const NarrowWeights *narrow) {
   const Stored *found = stored;
@@ -60,16 +60,26 @@ bool weights_in_matrices(const Target *target, const NarrowWeights *narrow) {
 
 DType weights_products(const NarrowWeights *narrow) { return rounds_rows(narrow) ? RNNCC_BF16 : RNNCC_F32; }
 
-/* Of one row a tile has twice as many sums as it needs. */
-enum { MOST_VECTORS_IN_TILES = 8 };
+/* Of one row a tile of two has twice as many sums as it needs. */
+enum { MOST_VECTORS_OF_TWO_ROWS = 8 };
+
+int bf16_register_rows(const Target *target, int vectors) {
+  return target->bf16_rows == 2 ? register_rows_in_tiles(target, vectors) : register_rows(target, vectors);
+}
+
+BlockRows bf16_block_rows(Graph *graph, int vectors, const Dim *m, int ways) {
+  const Target *target = graph->config->target;
+  int most = bf16_register_rows(target, vectors);
+  return target->bf16_rows == 2 ? block_rows_in_tiles(graph, most, m, ways) : block_rows(most, m, ways);
+}
 
 GemmKnobs narrow_gemm_knobs(Graph *graph, GemmKnobs knobs, const Dim *m, const NarrowWeights *narrow) {
   int64_t slice = weights_slice(narrow);
   if (weights_in_matrices(graph->config->target, narrow)) return gemm_knobs_in_matrices(graph, knobs.vectors, m);
   if (narrow) knobs.depth_block = knobs.depth_block > slice ? knobs.depth_block / slice * slice : slice;
   if (!weights_in_tiles(graph->config->target, narrow)) return knobs;
-  knobs.vectors = (int)min_int(knobs.vectors, MOST_VECTORS_IN_TILES);
-  knobs.rows = block_rows_in_tiles(graph, register_rows_in_tiles(graph->config->target, knobs.vectors), m, 1);
+  if (graph->config->target->bf16_rows == 2) knobs.vectors = (int)min_int(knobs.vectors, MOST_VECTORS_OF_TWO_ROWS);
+  knobs.rows = bf16_block_rows(graph, knobs.vectors, m, 1);
   return knobs;
 }
 
@@ -79,11 +89,14 @@ typedef struct Places {
   int64_t width, steps, depth; /* columns of a panel; of a word; rounded up to whole words */
 } Places;
 
+static int64_t steps_of_word(const Target *target, const NarrowWeights *narrow) {
+  if (weights_in_matrices(target, narrow)) return BF16_WORD;
+  return weights_in_tiles(target, narrow) ? target->bf16_depth : stored_as(narrow)->steps;
+}
+
 static Places places_of(const Target *target, const Panels *panels, const NarrowWeights *narrow) {
-  bool matrices = weights_in_matrices(target, narrow);
-  Places places = {.width = (int64_t)panels->vectors * panels->lanes,
-                   .steps = matrices ? BF16_WORD : stored_as(narrow)->steps};
-  places.depth = round_up(panels->depth, matrices ? BF16_DEPTH : places.steps);
+  Places places = {.width = (int64_t)panels->vectors * panels->lanes, .steps = steps_of_word(target, narrow)};
+  places.depth = round_up(panels->depth, weights_in_matrices(target, narrow) ? BF16_DEPTH : places.steps);
   return places;
 }
 

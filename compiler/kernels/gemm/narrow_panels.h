@@ -26,9 +26,13 @@ int64_t weights_slice(const NarrowWeights *narrow);
 /* The knobs of the product of m rows by these weights, with such slices, and with tiles if it is made in them. */
 GemmKnobs narrow_gemm_knobs(Graph *graph, GemmKnobs knobs, const Dim *m, const NarrowWeights *narrow);
 
-/* Are two rows at once multiplied by these weights? Or up to 16 (templates/simd/matrices.h)? */
+/* Are products of these weights in tiles of bf16 (templates/simd/bf16.h)? Or by up to 16 rows (simd/matrices.h)? */
 bool weights_in_tiles(const Target *target, const NarrowWeights *narrow);
 bool weights_in_matrices(const Target *target, const NarrowWeights *narrow);
+
+/* Rows of a block of such tiles whose sums stay in registers; of the blocks of M. */
+int bf16_register_rows(const Target *target, int vectors);
+BlockRows bf16_block_rows(Graph *graph, int vectors, const Dim *m, int ways);
 
 /* The type of what is multiplied. */
 DType weights_products(const NarrowWeights *narrow);

@@ -95,8 +95,8 @@ static void check_target(const Graph *graph, const PrecisionRule *rule) {
   if (rule->precision == PRECISION_bf16_dynamic && !target->has_bf16_tiles && !target->has_matrices)
     error_at(
         LOCATION_FILE(graph->file), EXIT_UNSUPPORTED,
-        "--precision=%s: %s has no matrix products of bf16, as x86-64-v4+amx and aarch64-linux-gnu+bf16 have; bf16 "
-        "keeps the weights so on every target",
+        "--precision=%s: %s has no products of bf16, as x86-64-v4+bf16, x86-64-v4+amx and aarch64-linux-gnu+bf16 have; "
+        "bf16 keeps the weights so on every target",
         precision_word(rule->precision), target->name);
 }
 

@@ -74,10 +74,11 @@ LayerCase layer_case(const MmLayer *layer, const Target *target) {
   result.takes_hide = row->phases == 1 && result.most_batch == 1 && result.steps > 1;
   const NarrowWeights *narrow = layer->node->inputs[INPUT_R]->narrow;
   result.weight = weights_size(narrow);
-  result.bf16_tiles = !int8_asked(layer->node) && weights_in_tiles(target, narrow);
-  if (result.bf16_tiles) {
-    result.rows = register_rows_in_tiles(target, vectors);
-    result.input_rows = register_rows_in_tiles(target, result.input_vectors);
+  if (!int8_asked(layer->node) && weights_in_tiles(target, narrow)) {
+    result.bf16_rows = target->bf16_rows;
+    result.bf16_depth = target->bf16_depth;
+    result.rows = bf16_register_rows(target, vectors);
+    result.input_rows = bf16_register_rows(target, result.input_vectors);
   }
   settle_matrices(&result, layer->node, target);
   if (!int8_asked(layer->node)) return result;
@@ -214,11 +215,11 @@ double meeting_ns(const Machine *m, int workers) {
 
 /* Instructions of a vector of weights, 4 bytes a lane whatever its elements are, with each of `samples` on average. In
  * tiles a pair of them has one, and the last of an odd number counts as a pair. Of bf16 a vector is one of f32, a step
- * of the depth: two instructions multiply two samples by four of these. */
+ * of the depth: as many instructions as a tile has samples multiply it by bf16_depth of these. */
 static double instructions(const LayerCase *l, double samples) {
-  double pairs = (double)ceil_div((int64_t)samples, 2);
-  if (l->bf16_tiles) return pairs / samples / 2;
-  if (l->tiles && samples > 1) return pairs / samples;
+  double of_tiles = l->bf16_rows ? (double)round_up((int64_t)samples, l->bf16_rows) : 0;
+  if (l->bf16_rows) return of_tiles / samples / l->bf16_depth;
+  if (l->tiles && samples > 1) return (double)ceil_div((int64_t)samples, 2) / samples;
   return l->int8 ? l->dot : 1;
 }
 
@@ -234,7 +235,7 @@ static double multiply_ns(const Machine *m, const LayerCase *l, double bytes, in
                           double passes) {
   TileCycles tile = tile_step(m, l->lanes, samples / passes, vectors, samples > passes ? 1 : l->parts);
   double bytes_a_step = (l->int8 ? 4.0 : l->weight) * l->lanes * vectors, steps = bytes / bytes_a_step * passes;
-  double load = l->bf16_tiles ? tile.load / 2 : tile.load, exposed = samples > passes ? EXPOSED_LOADS * load : 0;
+  double load = l->bf16_rows ? tile.load / 2 : tile.load, exposed = samples > passes ? EXPOSED_LOADS * load : 0;
   return steps * max_double(instructions(l, samples) * tile.multiply + exposed, load) / m->ghz;
 }
 

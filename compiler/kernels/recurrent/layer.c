@@ -152,7 +152,7 @@ static void choose_knobs(Graph *graph, const Node *node, Layer *l) {
   if (l->hidden_in_matrices)
     l->rows = block_rows(MATRIX_ROWS, l->batch, ways);
   else if (!l->int8 && weights_in_tiles(target, narrow_input(node, INPUT_R)))
-    l->rows = block_rows_in_tiles(graph, register_rows_in_tiles(target, block_vectors), l->batch, ways);
+    l->rows = bf16_block_rows(graph, block_vectors, l->batch, ways);
   else
     l->rows = block_rows(register_rows(target, block_vectors), l->batch, ways);
   bool waits = l->cell == CELL_LSTM || l->cell == CELL_GRU_AFTER; /* for an activation of an activation */
