@@ -2,11 +2,13 @@
 /*
  * Closer bounds of sums in which dims and rounded fractions of them meet: H - 2*floor(H / 2) is 0 or 1, whatever H is.
  * One division after another is replaced by n/c - (c-1)/c <= floor(n / c) <= n/c, and what is then left of each dim is
- * bounded by its range.
+ * bounded by its range. Of a minimum or maximum both operands are tried in its place: S - max(0, S - T), which is the
+ * smaller one of both, is at least 1 where they are.
  */
 #include "ir/dim_internal.h"
+#include "support/numbers.h"
 
-enum { MAX_PARTS = 16, MAX_DIVISIONS = 6 }; /* longer sums keep the bounds of their terms */
+enum { MAX_PARTS = 16, MAX_DIVISIONS = 6, MAX_CHOICES = 3 }; /* longer sums keep the bounds of their terms */
 
 /* (constant + sum of parts) / scale. */
 typedef struct Sum {
@@ -73,16 +75,42 @@ static int64_t upper_of(const Sum *sum) {
   return floor_div(upper, sum->scale);
 }
 
+static int64_t upper_by_divisions(Sum sum) {
+  int64_t upper = upper_of(&sum);
+  for (int i = 0; i < MAX_DIVISIONS && replace_division(&sum); i++) upper = min_int(upper, upper_of(&sum));
+  return upper;
+}
+
+static bool is_choice(const Term *part) {
+  AtomKind kind = part->factors[0]->kind;
+  return part->coefficient && part->n_factors == 1 && (kind == ATOM_MIN || kind == ATOM_MAX);
+}
+
+static int64_t upper_by_choices(Sum sum, int choices);
+
+/* Of the sum with an operand in the place of part p, a minimum or maximum. */
+static int64_t upper_with(Sum sum, int p, const Dim *operand, int choices) {
+  int64_t k = sum.parts[p].coefficient;
+  sum.parts[p].coefficient = 0;
+  return add_terms(&sum, operand, k) ? upper_by_choices(sum, choices) : INT64_MAX;
+}
+
+/* choices: minima and maxima that may be replaced. */
+static int64_t upper_by_choices(Sum sum, int choices) {
+  int64_t upper = upper_by_divisions(sum);
+  int p = 0;
+  while (p < sum.n_parts && !is_choice(&sum.parts[p])) p++;
+  if (p == sum.n_parts || choices == 0) return upper;
+  const Atom *choice = sum.parts[p].factors[0];
+  bool is_larger = (choice->kind == ATOM_MAX) == (sum.parts[p].coefficient > 0);
+  int64_t a = upper_with(sum, p, choice->a, choices - 1), b = upper_with(sum, p, choice->b, choices - 1);
+  return min_int(upper, is_larger ? max_int(a, b) : min_int(a, b));
+}
+
 /* An upper bound of sign * dim. */
 static int64_t closer_upper(const Dim *dim, int64_t sign) {
   Sum sum = {.scale = 1};
-  if (!add_terms(&sum, dim, sign)) return INT64_MAX;
-  int64_t upper = upper_of(&sum);
-  for (int i = 0; i < MAX_DIVISIONS && replace_division(&sum); i++) {
-    int64_t own = upper_of(&sum);
-    if (own < upper) upper = own;
-  }
-  return upper;
+  return add_terms(&sum, dim, sign) ? upper_by_choices(sum, MAX_CHOICES) : INT64_MAX;
 }
 
 void dim_bound_closer(Dim *dim) {

@@ -90,7 +90,12 @@ static const bool of_nothing[N_OPS] = {
     [OP_Split] = true,
 };
 
-static bool takes_nothing(const OpInfo *op) { return op_is_view(op) || op_is_reduction(op) || of_nothing[op->kind]; }
+/* Pad fills what it adds to nothing with a constant; other modes have nothing to repeat. */
+static bool takes_nothing(const Node *node) {
+  const OpInfo *op = node->op;
+  if (is_op(node, OP_Pad)) return node_word(node, ATTR_mode) == PAD_constant;
+  return op_is_view(op) || op_is_reduction(op) || of_nothing[op->kind];
+}
 
 /* Is the value empty whenever `extent` is 0? */
 static bool empty_with(Graph *graph, const Value *value, const Dim *extent) {
@@ -118,7 +123,7 @@ static bool check_nothing(Graph *graph, const Node *node, const Value *input) {
 
 static bool check_inputs_of_nothing(Graph *graph, const Node *node) {
   bool good = true;
-  for (int i = 0; i < node->n_inputs && !takes_nothing(node->op); i++)
+  for (int i = 0; i < node->n_inputs && !takes_nothing(node); i++)
     if (node->inputs[i]) good &= check_nothing(graph, node, node->inputs[i]);
   return good;
 }

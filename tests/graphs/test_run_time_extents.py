@@ -8,8 +8,8 @@ import numpy
 import pytest
 
 from support.amount import half, long_tests
-from support.emitted import TARGETS, assert_same
-from support.model_builder import Model
+from support.emitted import TARGETS, assert_same, run_module
+from support.model_builder import TYPES, Model
 from support.module import Module, ModuleError
 
 COORDINATES = ["half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"]
@@ -344,3 +344,22 @@ def test_what_is_refused_says_where_and_what_would_be_right(rnncc, tmp_path):
                  "`antialias` where axis 2 of `x` f32[N, 3, H, W] shrinks to P; it needs constant extents, or `scales`",
                  "a pad of P on axis 2 of `x` f32[N, 3, H, W]; mode \"reflect\" allows at most H - 1 at all extents"):
         assert said in done.stderr
+
+
+@pytest.mark.parametrize("dtype", ["f32", "i64"])
+def test_a_constant_is_padded_to_nothing(compile, reference, tmp_path, dtype):
+    """Where T is 1, all but the first step are none, as a shift by one step makes it that MobileBERT reads its neighbours
+    by: on this axis, and on others beside it."""
+    model = Model()
+    x = model.input("x", dtype, [2, model.dim("T", 1, 4, 9), 3])
+    one, most, axis = (model.constant(numpy.array([number])) for number in (1, numpy.iinfo(numpy.int64).max, 1))
+    rest, seven = model.node("Slice", [x, one, most, axis]), model.constant(numpy.array(7, TYPES[dtype][0]))
+    for pads, fill in (([0, 0, 0, 0, 1, 0], None), ([0, 2, 0, 0, 0, 0], seven), ([1, 1, 2, 0, 1, 1], seven),
+                       ([1, 1, -1, 0, 0, -1], seven)):
+        model.output(model.node("Pad", [rest, model.constant(numpy.array(pads)), fill]))
+    path = model.write(tmp_path)
+    for T in (1, 2, 9):
+        feeds = {"x": numpy.random.default_rng(T).integers(-9, 10, (2, T, 3)).astype(TYPES[dtype][0])}
+        expected = model.onnx_run(feeds)
+        assert_same(run_module(compile(path), feeds), expected)
+        assert_same(reference.run(model, path, feeds), expected)

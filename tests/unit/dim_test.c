@@ -228,6 +228,19 @@ static void fractions_bound_sums_with_what_they_divide(void **state) {
   arena_free(f.arena);
 }
 
+static void operands_bound_sums_with_their_minimum_or_maximum(void **state) {
+  (void)state;
+  Fixture f = fixture_new();
+  DimTable *t = f.table;
+  const Dim *zero = dim_const(t, 0), *apart = dim_sub(t, f.T, f.B);
+  const Dim *smaller = dim_sub(t, f.T, dim_max(t, zero, apart)), *larger = dim_sub(t, f.T, dim_min(t, zero, apart));
+  assert_int_equal(dim_lower(smaller), 1);
+  assert_int_equal(dim_upper(smaller), 8);
+  assert_int_equal(dim_lower(larger), 1);
+  assert_int_equal(dim_upper(larger), 400);
+  arena_free(f.arena);
+}
+
 static void at_most_holds_at_every_point(void **state) {
   (void)state;
   srand(3);
@@ -431,6 +444,7 @@ int main(void) {
       cmocka_unit_test(random_expressions_have_the_value_of_their_parts),
       cmocka_unit_test(divisions_are_compared_with_what_they_divide),
       cmocka_unit_test(fractions_bound_sums_with_what_they_divide),
+      cmocka_unit_test(operands_bound_sums_with_their_minimum_or_maximum),
       cmocka_unit_test(at_most_holds_at_every_point),
       cmocka_unit_test(a_counter_is_below_what_counts),
       cmocka_unit_test(algebra_laws_hold_as_pointer_equality),
