@@ -19,10 +19,6 @@ enum { PARTS = 2 };
  * legal: 0 1 2 3 */
 enum { FORM = 0 };
 
-/* All states have one range, which is given.
- * legal: 0 1 */
-enum { FIXED = 0 };
-
 /* Of the forms of recurrent_steps.c: none. */
 enum { PANEL_PARTS = 1, HIDE = 0, HALVES = 0, DEPTH_BLOCK = 0, INPUT = 0 };
 
@@ -32,69 +28,15 @@ enum { PANEL_PARTS = 1, HIDE = 0, HALVES = 0, DEPTH_BLOCK = 0, INPUT = 0 };
 enum { BY_TWO = FORM == IN_TILES };
 
 #include "parts/recurrent_cells.h"
-#include "simd/int8.h"
-
-/* s8 weights, and what they stand for: [panels][H, padded][vectors][LANES], and [panels][vectors][LANES]. */
-typedef struct Weights {
-  const int8_t *elements;
-  const float *scales;
-  const int32_t *totals; /* of columns */
-} Weights;
-
-typedef struct Steps {
-  Layer layer;
-  Weights weights, candidate; /* candidate: of GRU_BEFORE */
-  uint8_t *state;             /* this worker's: [B][state_row], quantised */
-  RowScale *scales;           /* this worker's: [B] */
-  FixedRange range;           /* if FIXED */
-  int64_t state_row, depth;   /* in bytes: of a row, and those that are multiplied */
-} Steps;
+#include "parts/recurrent_int8_rows.h"
 
 /* ---- products ---- */
-
-SIMD_FUNCTION void quantise_state(const Steps *s, const float *state) {
-  const Layer *l = &s->layer;
-  for (int64_t i = block_at(l, l->block_begin); i < block_at(l, l->block_end); i++)
-    s->scales[i] =
-        FIXED ? quantise_row_by(state + i * l->state_row, l->hidden, int8_row_at(s->state, i, s->state_row, FORM), FORM,
-                                &s->range)
-              : quantise_row(state + i * l->state_row, l->hidden, int8_row_at(s->state, i, s->state_row, FORM), FORM);
-}
-
-SIMD_FUNCTION void finish_row(const Steps *s, int64_t step, int64_t panel, int64_t sample, const vint *products,
-                              bool candidate) {
-  const Layer *l = &s->layer;
-  const int vectors = candidate ? UNIT_VECTORS : PRODUCT_VECTORS, first = candidate ? 2 * UNIT_VECTORS : 0;
-  const Weights *w = candidate ? &s->candidate : &s->weights;
-  const float *gates = gates_of(l, step, sample) + panel * GATE_VECTORS * LANES;
-  const float *scales = w->scales + panel * vectors * LANES;
-  const int32_t *totals = w->totals + panel * vectors * LANES;
-  RowScale row = s->scales[sample];
-  PanelRow sums;
-#pragma clang loop unroll(full)
-  for (int v = 0; v < vectors; v++)
-    sums[v] =
-        int8_product(start_of(l, gates, panel, first + v), products[v], row, scales + v * LANES, totals + v * LANES);
-  if (CELL == CELL_GRU_BEFORE && !candidate)
-    finish_reset(l, step, panel, sample, sums);
-  else
-    finish_sample(l, step, panel, sample, sums);
-}
 
 /* A block's cells, one sample after the other, for all heights of blocks. */
 static void finish_rows(const Steps *s, int64_t step, int64_t panel, int64_t first, int rows, const int32_t *tile,
                         bool candidate) {
   int vectors = candidate ? UNIT_VECTORS : PRODUCT_VECTORS;
-  for (int m = 0; m < rows; m++) {
-    PanelSums products;
-#pragma clang loop unroll(full)
-    for (int v = 0; v < PRODUCT_VECTORS; v++)
-      products[v] = v < vectors ? vint_load(tile + (m * vectors + v) * LANES) : vint_zero();
-    if (candidate)
-      finish_row(s, step, panel, first + m, products, true);
-    else
-      finish_row(s, step, panel, first + m, products, false);
-  }
+  for (int m = 0; m < rows; m++) finish_stored(s, step, panel, first + m, tile + m * vectors * LANES, candidate);
 }
 
 /* Samples first .. first + rows of one panel. candidate: the second half of a GRU_BEFORE step. */
@@ -171,25 +113,7 @@ static void run_steps(const Steps *s, Team *team, bool meet) {
 
 #include "parts/recurrent_workers.h"
 
-/* All workers enter the barriers, which are for the whole team, if any direction's workers share its panels. */
-static bool panels_are_shared(const Team *team, int64_t directions) {
-  for (int64_t direction = 0; direction < directions; direction++)
-    if (crew_of(team, directions, direction).unit_ways > 1) return true;
-  return false;
-}
-
-/* Of `slots` for each direction: workers that share the samples have other rows of one slot. */
-static int64_t slot_of(const Layer *l, const Team *team, int64_t directions, int64_t direction) {
-  Crew crew = crew_of(team, directions, direction);
-  int64_t unit_way = (team->rank - crew.first) / crew.ways;
-  return crew.unit_ways <= l->panels ? unit_way : l->begin;
-}
-
-static void take_weights(Weights *w, const int8_t *elements, const float *scales, const int32_t *totals, int64_t panel,
-                         int64_t depth, int vectors) {
-  *w = (Weights){elements + panel * depth * vectors * LANES, scales + panel * vectors * LANES,
-                 totals + panel * vectors * LANES};
-}
+#include "parts/recurrent_workers_int8.h"
 
 /* Pointers are those of all directions; `direction` picks one. lengths, initial_* and the outputs may be NULL, and so
  * may what the cell or the knobs do not use. batch_first is ONNX's layout = 1. gates: [T * B, or B *

@@ -27,19 +27,8 @@ enum { PARTS = 2 };
 /* How products are made: DOT_ANY, DOT_PAIRS or DOT_SIGNS of int8.h, by what is known of the weights, or IN_TILES.
  * legal: 0 1 2 3 */
 enum { FORM = 0 };
-/* All rows have one range, which is given.
- * legal: 0 1 */
-enum { FIXED = 0 };
 
-typedef struct Product {
-  const uint8_t *a;
-  const int8_t *weights;
-  const RowScale *rows;
-  const float *scales, *bias;
-  const int32_t *totals;
-  float *gates;
-  int64_t depth, panels, a_row, gates_row;
-} Product;
+#include "parts/recurrent_int8_input.h"
 
 SIMD_FUNCTION void block(const Product *p, int64_t panel, int64_t first, int rows) {
   PanelSums sums[PANEL_ROWS];

@@ -59,14 +59,8 @@ static bool takes_epilogue(const Node *host, const Node *step) {
 
 /* ---- schedule ---- */
 
-/* Matrices in registers are set up for each call: below so many products that costs more than they gain, and below so
- * many rows or depths their instructions do too little. Measured beside VNNI. */
-enum { LEAST_MATRIX_ROWS = 6, LEAST_MATRIX_DEPTH = 48, LEAST_MATRIX_PRODUCTS = 3 << 17 };
-
 static bool by_matrices(const Target *target, const Product *p) {
-  int64_t m = dim_optimum(p->m), n = dim_optimum(p->n), k = dim_value(p->k);
-  return target->has_matrices && m >= LEAST_MATRIX_ROWS && k >= LEAST_MATRIX_DEPTH &&
-         saturating_mul(saturating_mul(m, n), k) >= LEAST_MATRIX_PRODUCTS;
+  return product_in_matrices(target, dim_optimum(p->m), dim_optimum(p->n), dim_value(p->k));
 }
 
 /* Vectors of a panel. Up to four matrices hold sums: where there are more rows than one has, two by two, so that what
