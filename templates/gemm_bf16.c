@@ -73,13 +73,16 @@ enum { TILE_FLOATS = MATRIX_ROWS * VECTORS * LANES };
 SIMD_FUNCTION void multiply(const Product *p, matrices *m, int64_t panel, int64_t k, int64_t depth, int64_t tile_index,
                             int tiles, int first, int vectors, float *tile) {
   const int64_t stride = VECTORS * LANES * (int64_t)sizeof(float);
-  MatrixRows rows = {tile_at(p, tile_index, k), p->depth * MATRIX_ROWS, MATRIX_ROWS * MATRIX_DEPTH, MATRIX_BYTES};
+  MatrixRows rows = {.a = tile_at(p, tile_index, k),
+                     .tile = 2 * p->depth * MATRIX_ROWS,
+                     .ahead = MATRIX_ROWS * MATRIX_BYTES,
+                     .row = MATRIX_BYTES};
   const uint16_t *columns = p->panels + (panel * p->depth + k) * VECTORS * LANES + first * MATRIX_DEPTH;
   if (k)
     matrices_load_sums(m, tiles, vectors, tile + first * LANES, TILE_FLOATS, stride);
   else
     matrices_zero_sums(m, tiles * vectors);
-  matrices_multiply(m, tiles, vectors, &rows, columns, VECTORS, depth);
+  matrices_multiply(m, tiles, vectors, &rows, columns, VECTORS, depth / MATRIX_DEPTH, OF_BF16);
   matrices_store_sums(m, tiles, vectors, tile + first * LANES, TILE_FLOATS, stride);
 }
 

@@ -16,6 +16,8 @@
  * LANES is DOT). Panels are then packed [K / 8][vectors][LANES][8], and the bytes of the rows 2i and 2i + 1 stand in
  * turn, 2 * DOT of each, less 128: so that a tile's inputs are one load and need no change. Blocks begin with even
  * rows. What stands where a row has no more bytes, or in place of a row that is not there, counts for nothing.
+ *
+ * IN_MATRICES is of CPUs that multiply matrices (simd/matrices.h), by panel_matrices.h. Bytes count as they are.
  */
 #ifndef PANEL_INT8_H
 #define PANEL_INT8_H
@@ -27,15 +29,19 @@
 
 typedef vint PanelSums[PANEL_VECTORS];
 
-/* What a row's bytes mean: element i is scale * (byte i - zero). `zero` counts as the products do (DOT_ZERO, or
- * DOT_SIGNS_ZERO). */
+/* What a row's bytes mean: element i is scale * (byte i - zero). `zero` counts as the products do: see byte_zero(). */
 typedef struct RowScale {
   float scale;
   int32_t zero;
 } RowScale;
 
 /* How products are made, beside the forms of vdot. */
-enum { IN_TILES = DOT_SIGNS + 1 };
+enum { IN_TILES = DOT_SIGNS + 1, IN_MATRICES };
+
+/* The byte that counts as 0. */
+static inline int32_t byte_zero(int form) {
+  return form == IN_MATRICES ? 0 : form == DOT_SIGNS ? DOT_SIGNS_ZERO : DOT_ZERO;
+}
 
 /* Bytes of a row that a tile multiplies at once. */
 enum { TILE_DEPTH = 2 * DOT };
@@ -99,7 +105,7 @@ SIMD_FUNCTION RowScale quantise_row(const float *x, int64_t n, uint8_t *bytes, i
   int32_t zeros[LANES];
   vint_store(zeros, zero);
   return (RowScale){.scale = finite ? (tiny ? 0 : width / 255) : __builtin_nanf(""),
-                    .zero = zeros[0] - (form == DOT_SIGNS ? DOT_SIGNS_ZERO : DOT_ZERO)};
+                    .zero = zeros[0] - byte_zero(form)};
 }
 
 /* A range for all rows, least <= 0 <= most: element x becomes the byte x * inverse + zero. */
@@ -126,7 +132,7 @@ SIMD_FUNCTION RowScale quantise_row_by(const float *x, int64_t n, uint8_t *bytes
     store_bytes(bytes, i, vint_add(vround_to_int(vmul(bounded, vset(range->inverse))), zero), form);
   }
   return (RowScale){.scale = vany(visnan(spoiled)) ? __builtin_nanf("") : range->scale,
-                    .zero = range->zero - (form == DOT_SIGNS ? DOT_SIGNS_ZERO : DOT_ZERO)};
+                    .zero = range->zero - byte_zero(form)};
 }
 
 typedef vtile PanelTiles[PANEL_VECTORS];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Products of up to 32 rows of bf16 with a packed panel by matrices in registers (simd/matrices.h).
+ * Products of up to 32 rows of bf16, or of bytes, with a packed panel by matrices in registers (simd/matrices.h).
  *
  * Rows come in tiles of up to MATRIX_ROWS, and are rounded to bf16 before: halves to even, NaN stays NaN, and an
  * instruction takes what is no normal number for zero. A panel holds `vectors` * LANES columns, packed
@@ -10,7 +10,10 @@
  * A sum runs over the depth in order, a matrix after the other, whatever rows are beside it: it has the same bits in
  * each blocking of rows and panels.
  *
- * `tiles` and `vectors` must be constants once inlined.
+ * Of bytes, rows are u8 and panels s8, packed [depth / MATRIX_BYTES][vectors][MATRIX_ROWS][LANES][4]: what an
+ * instruction takes is side by side. Sums are exact, and zeros in the panel suffice past the last step.
+ *
+ * `tiles`, `vectors` and `products` must be constants once inlined.
  */
 #ifndef PANEL_MATRICES_H
 #define PANEL_MATRICES_H
@@ -39,24 +42,25 @@ SIMD_FUNCTION void matrices_of_rows(matrices *m, int rows) {
   if (m->rows != rows) matrices_begin(m, rows);
 }
 
-/* Sums from, or to, floats that `stride` bytes lie between rows of: tile t's are tile_floats behind those of the one
- * before it. */
-SIMD_FUNCTION void matrices_load_sums(matrices *m, int tiles, int vectors, const float *from, int64_t tile_floats,
+/* Sums from, or to, floats, or integers, that `stride` bytes lie between rows of: tile t's are tile_sums behind those
+ * of the one before it. */
+SIMD_FUNCTION void matrices_load_sums(matrices *m, int tiles, int vectors, const float *from, int64_t tile_sums,
                                       int64_t stride) {
 #pragma clang loop unroll(full)
   for (int t = 0; t < tiles; t++) {
 #pragma clang loop unroll(full)
     for (int v = 0; v < vectors; v++)
-      matrices_load(m, t * vectors + v, from + t * tile_floats + v * MATRIX_COLUMNS, stride);
+      matrices_load(m, t * vectors + v, from + t * tile_sums + v * MATRIX_COLUMNS, stride);
   }
 }
-SIMD_FUNCTION void matrices_store_sums(matrices *m, int tiles, int vectors, float *to, int64_t tile_floats,
+SIMD_FUNCTION void matrices_store_sums(matrices *m, int tiles, int vectors, void *to, int64_t tile_sums,
                                        int64_t stride) {
+  float *sums = to;
 #pragma clang loop unroll(full)
   for (int t = 0; t < tiles; t++) {
 #pragma clang loop unroll(full)
     for (int v = 0; v < vectors; v++)
-      matrices_store(m, t * vectors + v, to + t * tile_floats + v * MATRIX_COLUMNS, stride);
+      matrices_store(m, t * vectors + v, sums + t * tile_sums + v * MATRIX_COLUMNS, stride);
   }
 }
 SIMD_FUNCTION void matrices_zero_sums(matrices *m, int count) {
@@ -64,27 +68,37 @@ SIMD_FUNCTION void matrices_zero_sums(matrices *m, int count) {
   for (int i = 0; i < count; i++) matrices_zero(m, i);
 }
 
-/* Where the rows of tiles stand: the first one of tile t at a + t * tile; the elements of the next depth are `ahead`
- * behind, and a row is `row` bytes behind the one before it. */
+/* Where the rows of tiles stand: the first one of tile t at a + t * tile; those of the next step are `ahead` behind,
+ * and a row is `row` behind the one before it. All in bytes. */
 typedef struct MatrixRows {
-  const uint16_t *a;
+  const void *a;
   int64_t tile, ahead, row;
 } MatrixRows;
 
-/* Sums t * vectors + v += tile t times vector v of the panel, of which a row has panel_vectors. */
-SIMD_FUNCTION void matrices_multiply(matrices *m, int tiles, int vectors, const MatrixRows *rows, const uint16_t *panel,
-                                     int panel_vectors, int64_t depth) {
-  const int64_t panel_row = panel_vectors * MATRIX_BYTES;
-  const uint16_t *a = rows->a;
+/* What is multiplied: rows and panels of bf16, or rows of u8 and panels of s8. */
+typedef enum MatrixProducts { OF_BF16, OF_BYTES } MatrixProducts;
+
+/* Sums t * vectors + v += tile t times vector v of the panel, of which a row has panel_vectors, in `steps` matrices of
+ * the depth. */
+SIMD_FUNCTION void matrices_multiply(matrices *m, int tiles, int vectors, const MatrixRows *rows, const void *panel,
+                                     int panel_vectors, int64_t steps, MatrixProducts products) {
+  const int64_t panel_row = products == OF_BYTES ? MATRIX_BYTES : panel_vectors * MATRIX_BYTES;
+  const int64_t vector = products == OF_BYTES ? MATRIX_ROWS * MATRIX_BYTES : MATRIX_BYTES;
+  const char *a = rows->a, *weights = panel;
 #pragma clang loop unroll(disable)
-  for (int64_t k = 0; k < depth; k += MATRIX_DEPTH, a += rows->ahead, panel += MATRIX_ROWS * panel_row / 2) {
+  for (int64_t k = 0; k < steps; k++, a += rows->ahead, weights += MATRIX_ROWS * panel_vectors * MATRIX_BYTES) {
 #pragma clang loop unroll(full)
     for (int t = 0; t < tiles; t++) matrices_load(m, 4 + t, a + t * rows->tile, rows->row);
 #pragma clang loop unroll(full)
     for (int v = 0; v < vectors; v++) {
-      matrices_load(m, 6 + v % 2, panel + v * MATRIX_DEPTH, panel_row);
+      matrices_load(m, 6 + v % 2, weights + v * vector, panel_row);
 #pragma clang loop unroll(full)
-      for (int t = 0; t < tiles; t++) matrices_dot_bf16(m, t * vectors + v, 4 + t, 6 + v % 2);
+      for (int t = 0; t < tiles; t++) {
+        if (products == OF_BYTES)
+          matrices_dot(m, t * vectors + v, 4 + t, 6 + v % 2, 0);
+        else
+          matrices_dot_bf16(m, t * vectors + v, 4 + t, 6 + v % 2);
+      }
     }
   }
 }

@@ -89,10 +89,10 @@ SIMD_FUNCTION void block(const Steps *s, matrices *m, int64_t step, int64_t pane
   if (depth_of(l, step)) {
     const uint16_t *h = candidate ? s->reset : s->state[step & 1];
     const uint16_t *weights = (candidate ? s->candidate : s->weights) + panel * s->depth * vectors * LANES;
-    MatrixRows state = {.a = h + first * s->state_row, .ahead = MATRIX_DEPTH, .row = 2 * s->state_row};
+    MatrixRows state = {.a = h + first * s->state_row, .ahead = MATRIX_BYTES, .row = 2 * s->state_row};
     matrices_of_rows(m, rows);
     matrices_load_sums(m, 1, vectors, tile, 0, stride);
-    matrices_multiply(m, 1, vectors, &state, weights, vectors, s->depth);
+    matrices_multiply(m, 1, vectors, &state, weights, vectors, s->depth / MATRIX_DEPTH, OF_BF16);
     matrices_store_sums(m, 1, vectors, tile, 0, stride);
   }
   for (int i = 0; i < rows; i++) finish_row(s, step, panel, first + i, tile + i * vectors * LANES, candidate);

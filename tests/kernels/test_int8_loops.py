@@ -220,19 +220,40 @@ def ends_of_loops(code, architecture):
         piece = [] if one.address in goals else piece
 
 
+MATRICES = "x86-64-v4+vnni+amx"
+
+
+def matrix_steps(functions):
+    """Steps of at least four products; none has a vector beside."""
+    steps = [piece for _, code in functions for piece in ends_of_loops(code, AMX)
+             if sum(bool(AMX.multiply_add.match(one.name)) for one in piece) >= 4]
+    for step in steps:
+        assert not any(re.search(r"[xyz]mm", str(one)) for one in step), "\n".join(map(str, step))
+    return steps
+
+
+def products_and_loads(step):
+    names = [one.name for one in step]
+    return sum(bool(AMX.multiply_add.match(name)) for name in names), names.count("tileloadd")
+
+
 @pytest.mark.optimised
 @pytest.mark.parametrize("network, options", [(deep_product, []), (convolution, []), (matmul_of_bf16, ["--precision=bf16-dynamic"])],
                          ids=["product", "convolution", "bf16"])
 def test_matrices_are_loaded_once_for_two_products(network, options, rnncc, tmp_path, monkeypatch):
     """Two of what is multiplied by two of weights: four products of four loads, all sums in registers, and no vector beside."""
-    target = "x86-64-v4+vnni+amx"
-    monkeypatch.setitem(TARGETS, target, (AMX, 2, 2, 1, "sapphirerapids"))
-    functions = functions_of(rnncc, network(tmp_path), target, tmp_path, *options)
-    steps = [piece for _, code in functions for piece in ends_of_loops(code, AMX)
-             if sum(bool(AMX.multiply_add.match(one.name)) for one in piece) >= 4]
+    monkeypatch.setitem(TARGETS, MATRICES, (AMX, 2, 2, 1, "sapphirerapids"))
+    steps = matrix_steps(functions_of(rnncc, network(tmp_path), MATRICES, tmp_path, *options))
     assert steps, "no step has four products"
     for step in steps:
-        names = [one.name for one in step]
-        products = sum(bool(AMX.multiply_add.match(name)) for name in names)
-        assert products % 4 == 0 and names.count("tileloadd") == products, names
-        assert not any(re.search(r"[xyz]mm", str(one)) for one in step), "\n".join(map(str, step))
+        products, loads = products_and_loads(step)
+        assert products % 4 == 0 and loads == products, "\n".join(map(str, step))
+
+
+@pytest.mark.optimised
+def test_matrices_of_a_layer_s_weights_are_loaded_once_in_a_step(rnncc, tmp_path, monkeypatch):
+    """The product with W has two tiles of samples; that with R has one, which is loaded for a panel's four gates. Cells are
+    between its loops, in none of them."""
+    monkeypatch.setitem(TARGETS, MATRICES, (AMX, 2, 2, 1, "sapphirerapids"))
+    steps = matrix_steps(functions_of(rnncc, lstm(tmp_path, 16), MATRICES, tmp_path, "--rnn=workers=1,batch_parts=1"))
+    assert {products_and_loads(step) for step in steps} == {(4, 4), (4, 5)}

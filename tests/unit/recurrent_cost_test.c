@@ -226,6 +226,20 @@ static void matrices_of_bf16_take_less_of_more_samples(void **state) {
   }
 }
 
+/* Workers that share ten samples have five each, which are by dot products. */
+static void matrices_of_integers_need_samples(void **state) {
+  (void)state;
+  Machine machine = measured_machine();
+  LayerCase dots = of_integers(layer(LSTM, 100, 10, 64), 1), matrices = dots;
+  matrices.matrices = true;
+  dots.rows = matrices.rows = 16;
+  for (int parts = 1; parts <= 2; parts++) {
+    RecurrentVariant two = {.input = INPUT_AHEAD, .workers = 2, .batch_parts = parts};
+    double part = recurrent_cost(&machine, &matrices, &two).products / recurrent_cost(&machine, &dots, &two).products;
+    assert_true(parts == 1 ? part < 0.9 : part == 1);
+  }
+}
+
 static void more_work_never_takes_less_time(void **state) {
   (void)state;
   for (int workers = 1; workers <= 2; workers++) {
@@ -361,6 +375,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(tiles_take_half_of_the_products_of_a_batch, setup, teardown),
       cmocka_unit_test_setup_teardown(tiles_of_bf16_take_a_part_of_the_products_of_f32, setup, teardown),
       cmocka_unit_test_setup_teardown(matrices_of_bf16_take_less_of_more_samples, setup, teardown),
+      cmocka_unit_test_setup_teardown(matrices_of_integers_need_samples, setup, teardown),
       cmocka_unit_test_setup_teardown(hiding_a_barrier_costs_the_gain_of_the_alternating_sweep, setup, teardown),
       cmocka_unit_test_setup_teardown(depth_is_blocked_for_several_blocks_of_samples_whose_weights_lie_beyond_l2, setup,
                                       teardown),

@@ -29,7 +29,7 @@ TABLE = {
     "compiler/kernels/(control|matmul/family_matmul|recurrent/family_recurrent)": ["graphs/test_packed_once.py"],
     "compiler/kernels/recurrent/choose_precision|templates/(panel_|simd/)bf16": ["graphs/test_bf16_dynamic.py",
                                                                                  "kernels/test_bf16_loops.py"],
-    "compiler/kernels/recurrent/bf16|templates/(gemm_bf16|recurrent_bf16|panel_matrices)": ["graphs/test_bf16_dynamic.py"],
+    "compiler/kernels/recurrent/bf16|templates/(gemm_bf16|recurrent_bf16|panel_matrices)": ["graphs/test_bf16_dynamic.py", "graphs/test_recurrent_int8_matrices.py"],
     "compiler/kernels/recurrent/join": ["graphs/test_joined_layers.py"],
     "compiler/kernels/recurrent/(stack|wave)": ["graphs/test_stack_onnx.py"],
     "compiler/kernels/matmul/.*int8|compiler/kernels/gemm/int8": ["kernels/test_quantised_kernels.py",
@@ -108,7 +108,7 @@ TABLE = {
         "graphs/test_conv_gradients.py"],
     "compiler/kernels/recurrent/.*(grad|train)|templates/(parts/|recurrent|peephole|weight).*(gradient|train)": [
         "graphs/test_recurrent_gradients.py"],
-    "compiler/kernels/recurrent/int8|templates/(recurrent|panel)_int8": ["graphs/test_recurrent_int8.py"],
+    "compiler/kernels/recurrent/int8|templates/(recurrent|panel)_int8": ["graphs/test_recurrent_int8.py", "graphs/test_recurrent_int8_matrices.py"],
     "templates/(parts/recurrent|recurrent_steps)": ["kernels/test_recurrent_kernels.py"],
     "compiler/kernels/recurrent/|templates/.*recurrent": ["graphs/test_recurrent_onnx.py", "graphs/test_recurrent_variants.py",
                                                           "graphs/test_stack_onnx.py", "graphs/test_joined_layers.py"],

@@ -44,6 +44,27 @@ static void settle_matrices(LayerCase *l, const Node *node, const Target *target
   l->takes_steps = l->takes_chunks = false;
 }
 
+static void settle_int8(LayerCase *l, const Node *node, const Target *target) {
+  if (!int8_asked(node)) return;
+  int64_t input_rows = saturating_mul(l->steps, l->batch);
+  l->int8 = true;
+  l->weight = 1;
+  l->dot = int8_dot(target, node);
+  l->tiles = target->has_tiles;
+  l->matrices = int8_in_matrices(target, l->batch, l->hidden);
+  l->input_matrices =
+      product_in_matrices(target, input_rows, l->directions * l->gates * l->panels * l->panel_units, l->inputs);
+  if (l->matrices)
+    l->rows = MATRIX_ROWS;
+  else if (int8_in_tiles(target, l->batch))
+    l->rows = register_rows_in_tiles(target, l->vectors);
+  if (l->input_matrices)
+    l->input_rows = MATRIX_ROWS;
+  else if (int8_in_tiles(target, input_rows))
+    l->input_rows = register_rows_in_tiles(target, l->input_vectors);
+  l->takes_hide = l->takes_steps = l->takes_chunks = false;
+}
+
 LayerCase layer_case(const MmLayer *layer, const Target *target) {
   const CellInfo *row = cell_info(layer->cell);
   int unit_vectors = layer_unit_vectors(layer->node, target, layer->steps, layer->batch, ALL_WORKERS);
@@ -81,15 +102,7 @@ LayerCase layer_case(const MmLayer *layer, const Target *target) {
     result.input_rows = bf16_register_rows(target, result.input_vectors);
   }
   settle_matrices(&result, layer->node, target);
-  if (!int8_asked(layer->node)) return result;
-  result.int8 = true;
-  result.weight = 1;
-  result.dot = int8_dot(target, layer->node);
-  result.tiles = target->has_tiles;
-  if (int8_in_tiles(target, result.batch)) result.rows = register_rows_in_tiles(target, vectors);
-  if (int8_in_tiles(target, result.steps * result.batch))
-    result.input_rows = register_rows_in_tiles(target, result.input_vectors);
-  result.takes_hide = result.takes_steps = result.takes_chunks = false;
+  settle_int8(&result, layer->node, target);
   return result;
 }
 
@@ -252,6 +265,11 @@ static double input_ns(const Machine *m, const LayerCase *l, const Share *s) {
   return multiply_and_read(compute, &read) + EXPOSED_L2 * stored + meeting_ns(m, m->cores);
 }
 
+/* Few samples of a worker are by dot products, of integers. */
+static bool steps_in_matrices(const LayerCase *l, const Share *s) {
+  return l->matrices && (!l->int8 || s->samples >= LEAST_MATRIX_ROWS);
+}
+
 /* One step's products. The first block of rows reads the weights from where they are; others read each panel again:
  * from L2, or from L1 if depth is blocked. After the first steps the input's weights are of no further use. */
 static double products_ns(const Machine *m, const LayerCase *l, const RecurrentVariant *v, const Share *s) {
@@ -261,8 +279,8 @@ static double products_ns(const Machine *m, const LayerCase *l, const RecurrentV
   double working_set = with_step || l->steps >= FEW_STEPS ? bytes : s->hidden + s->input;
   double of_all = s->all_hidden + (with_step || l->steps < FEW_STEPS ? s->all_input : 0);
   ReadTime read = read_time(m, bytes, working_set, of_all, v->hide ? ORDER_HALVES : ORDER_ALTERNATING);
-  double all = l->matrices ? matrices_ns(m, bytes, s->samples, s->passes)
-                           : multiply_ns(m, l, bytes, l->vectors, s->samples, s->passes);
+  double all = steps_in_matrices(l, s) ? matrices_ns(m, bytes, s->samples, s->passes)
+                                       : multiply_ns(m, l, bytes, l->vectors, s->samples, s->passes);
   all /= STEP_EFFICIENCY;
   if (v->depth_block) read.far *= PREFETCHED;
   double again = bytes / (v->depth_block ? m->l1_gbps : m->l2_gbps);

@@ -24,7 +24,7 @@ typedef struct LayerCase {
   int dot;                       /* int8: instructions of a vector's products, where f32 has a multiply-add */
   bool tiles;                    /* int8: half of one for each row of a pair */
   int bf16_rows, bf16_depth;     /* products of bf16: samples of a tile, steps of an instruction; 0: none */
-  bool matrices, input_matrices; /* the same with R, with W, of up to 16 rows, 16 columns and 32 steps */
+  bool matrices, input_matrices; /* products with R, with W, of up to 16 rows and columns by an instruction */
   bool from_zero;                /* no initial state: the first step's product is zero */
   bool takes_steps;              /* INPUT_WITH_STEP can run it */
   bool takes_hide;               /* RecurrentVariant.hide can */

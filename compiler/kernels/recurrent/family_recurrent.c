@@ -36,7 +36,7 @@ static void pack(Graph *graph, Node *node) {
       matrix->packed = graph_constant(graph, names[i], RNNCC_F32, 1, &floats, ARENA_ARRAY(graph->arena, float, floats));
     }
     if (l->int8 && (i == MATRIX_INPUT || i == MATRIX_HIDDEN || i == MATRIX_CANDIDATE)) {
-      int form = i == MATRIX_INPUT ? l->input_form : l->hidden_form;
+      Int8Form form = i == MATRIX_INPUT ? l->input_form : l->hidden_form;
       if (matrix->source) int8_pack(graph, node, matrix, form, names[i]);
       continue;
     }

@@ -12,13 +12,13 @@
  */
 enum { DEPTH_STEP = 4, TILE_DEPTH = 8, ROW_UNIT = 64, SCALE_BYTES = 8 };
 
+/* The fewest units whose steps' products gain by matrices in registers, whose sums go through memory, beside VNNI. */
+enum { LEAST_MATRIX_UNITS = 128 };
+
 /* 255 * 128 * this is less than 2^31: no sum leaves i32. */
 enum { MOST_DEPTH = 65793 };
 
 static int64_t row_bytes(int64_t n) { return round_up(n, ROW_UNIT); }
-
-/* Of templates/simd/int8.h, and of templates/panel_int8.h. */
-enum { DOT_ANY, DOT_PAIRS, DOT_SIGNS, IN_TILES };
 
 bool int8_asked(const Node *node) { return node_word(node, ATTR_precision) != PRODUCTS_f32; }
 
@@ -50,9 +50,13 @@ static int64_t most_slots(const Layer *l) {
   return ways < 1 ? 1 : ways < l->panels ? ways : l->panels;
 }
 
-/* Tiles need rows in pairs. */
-static int64_t quantised_rows(int64_t rows, int form) {
-  return form == IN_TILES && rows < INT64_MAX ? round_up(rows, 2) : rows;
+/* Tiles need rows in pairs; the product with W in matrices, in whole ones. */
+static int64_t whole_rows(int64_t rows, int unit) { return rows < INT64_MAX - unit ? round_up(rows, unit) : rows; }
+static int64_t state_rows(const Layer *l, int64_t batch) {
+  return whole_rows(batch, l->hidden_form == IN_TILES ? 2 : 1);
+}
+static int64_t input_rows(const Layer *l, int64_t samples) {
+  return whole_rows(samples, l->input_form == IN_TILES ? 2 : l->input_form == IN_MATRICES ? MATRIX_ROWS : 1);
 }
 
 static int64_t take(int64_t *end, int64_t rows, int64_t bytes) {
@@ -65,8 +69,8 @@ static int64_t take(int64_t *end, int64_t rows, int64_t bytes) {
 void int8_plan_scratch(Layer *l) {
   int64_t batch = dim_upper(l->batch), samples = saturating_mul(dim_upper(l->steps), batch);
   l->slots = most_slots(l);
-  int64_t states = saturating_mul(l->directions * l->slots, quantised_rows(batch, l->hidden_form));
-  l->x_bytes = take(&l->scratch_bytes, quantised_rows(samples, l->input_form), row_bytes(l->inputs));
+  int64_t states = saturating_mul(l->directions * l->slots, state_rows(l, batch));
+  l->x_bytes = take(&l->scratch_bytes, input_rows(l, samples), row_bytes(l->inputs));
   l->x_scales = take(&l->scratch_bytes, samples, SCALE_BYTES);
   l->state_bytes = take(&l->scratch_bytes, states, row_bytes(l->hidden));
   l->state_scales = take(&l->scratch_bytes, states, SCALE_BYTES);
@@ -152,7 +156,7 @@ static bool all_rows(const Node *node, bool (*is_so)(const float *from, int64_t 
 
 /* DOT_ANY; or, if the form counts on the target and the weights are known, DOT_PAIRS, if they are so small, or
  * DOT_SIGNS, if none is -128. */
-static int form_of_weights(const Target *target, const Node *node) {
+static Int8Form form_of_weights(const Target *target, const Node *node) {
   if (target->has_dot || !target->byte_pairs || int8_obstacle(node)) return DOT_ANY;
   if (all_rows(node, has_small_pairs)) return DOT_PAIRS;
   return all_rows(node, has_no_least) ? DOT_SIGNS : DOT_ANY;
@@ -166,46 +170,79 @@ int int8_dot(const Target *target, const Node *node) {
 
 bool int8_in_tiles(const Target *target, int64_t rows) { return target->has_tiles && rows > 1; }
 
+bool int8_in_matrices(const Target *target, int64_t samples, int64_t hidden) {
+  return target->has_matrices && samples >= LEAST_MATRIX_ROWS && hidden >= LEAST_MATRIX_UNITS;
+}
+
 static BlockRows rows_in_tiles(Graph *graph, int vectors, const Dim *m, int ways) {
   return block_rows_in_tiles(graph, register_rows_in_tiles(graph->config->target, vectors), m, ways);
 }
 
-void int8_plan_products(Graph *graph, const Node *node, Layer *l) {
+/* Of matrices two tiles of rows by two vectors: what is loaded is multiplied twice. */
+static void plan_input_product(Graph *graph, Layer *l) {
   const Target *target = graph->config->target;
   const Dim *samples = dim_mul(graph->dims, l->steps, l->batch);
-  l->input_form = l->hidden_form = form_of_weights(target, node);
-  if (int8_in_tiles(target, dim_optimum(samples))) {
+  if (product_in_matrices(target, dim_optimum(samples), l->gates_row, l->inputs)) {
+    l->input_form = IN_MATRICES;
+    l->gemm.vectors = (int)min_int(l->gemm.vectors, MATRIX_SUMS / 2);
+    l->gemm.rows = block_rows(2 * MATRIX_ROWS, samples, 1);
+  } else if (int8_in_tiles(target, dim_optimum(samples))) {
     l->input_form = IN_TILES;
     l->gemm.rows = rows_in_tiles(graph, l->gemm.vectors, samples, 1);
   }
-  if (int8_in_tiles(target, ceil_div(dim_optimum(l->batch), l->variant.batch_parts))) {
+}
+
+static void plan_hidden_product(Graph *graph, Layer *l) {
+  const Target *target = graph->config->target;
+  int ways = l->variant.batch_parts, vectors = cell_info(l->cell)->product_gates * l->unit_vectors;
+  int64_t samples = ceil_div(dim_optimum(l->batch), ways);
+  if (int8_in_matrices(target, samples, l->hidden)) {
+    l->hidden_form = IN_MATRICES;
+    l->rows = block_rows(MATRIX_ROWS, l->batch, ways);
+  } else if (int8_in_tiles(target, samples)) {
     l->hidden_form = IN_TILES;
-    l->rows = rows_in_tiles(graph, l->matrices[MATRIX_HIDDEN].panels.vectors, l->batch, l->variant.batch_parts);
+    l->rows = rows_in_tiles(graph, vectors, l->batch, ways);
   }
+}
+
+void int8_plan_products(Graph *graph, const Node *node, Layer *l) {
+  l->input_form = l->hidden_form = form_of_weights(graph->config->target, node);
+  plan_input_product(graph, l);
+  plan_hidden_product(graph, l);
 }
 
 /* ---- packed columns ---- */
 
-/* Bytes of a column that stand side by side. */
-static int64_t depth_step(int form) { return form == IN_TILES ? TILE_DEPTH : DEPTH_STEP; }
+/* Bytes of a column that stand side by side, and what its depth is a multiple of. */
+static int64_t depth_step(Int8Form form) { return form == IN_TILES ? TILE_DEPTH : DEPTH_STEP; }
+static int64_t depth_unit(Int8Form form) { return form == IN_MATRICES ? MATRIX_BYTES : depth_step(form); }
 
-/* One row of W or R becomes a column: element k goes to to[k / beside * beside * width + k % beside]. */
-static Column pack_column(const float *from, int64_t depth, int form, int8_t *to, int64_t width) {
+/* Where element k of a column of a panel of `width` stands. In matrices the 64 bytes of 16 columns are side by side. */
+static int64_t place_of(Int8Form form, int64_t width, int64_t column, int64_t k) {
+  const int64_t beside = depth_step(form);
+  if (form != IN_MATRICES) return (k / beside * width + column) * beside + k % beside;
+  int64_t matrix = k / MATRIX_BYTES * (width / MATRIX_ROWS) + column / MATRIX_ROWS;
+  int64_t row = matrix * MATRIX_ROWS + k % MATRIX_BYTES / beside;
+  return row * MATRIX_BYTES + column % MATRIX_ROWS * beside + k % beside;
+}
+
+/* One row of W or R becomes a column of a panel. */
+static Column pack_column(const float *from, int64_t depth, Int8Form form, int8_t *panel, int64_t width,
+                          int64_t index) {
   double step = step_of(from, depth, form == DOT_PAIRS);
   if (isinf(step)) return (Column){.scale = NAN};
   Column column = {.scale = (float)step};
-  const int64_t beside = depth_step(form);
   for (int64_t k = 0; k < depth && column.scale > 0; k++) {
     int element = (int)rint(from[k] / step);
-    to[k / beside * beside * width + k % beside] = (int8_t)element;
+    panel[place_of(form, width, index, k)] = (int8_t)element;
     column.total += element;
   }
   return column;
 }
 
-void int8_pack(Graph *graph, Node *node, MatrixPlan *matrix, int form, const char *name) {
+void int8_pack(Graph *graph, Node *node, MatrixPlan *matrix, Int8Form form, const char *name) {
   const Panels *p = &matrix->panels;
-  int64_t beside = depth_step(form), columns = panels_columns(p), depth = round_up(p->depth, beside);
+  int64_t columns = panels_columns(p), depth = round_up(p->depth, depth_unit(form));
   int64_t bytes = columns * depth;
   int64_t width = (int64_t)p->vectors * p->lanes;
   int8_t *elements = ARENA_ARRAY(graph->arena, int8_t, bytes);
@@ -215,8 +252,7 @@ void int8_pack(Graph *graph, Node *node, MatrixPlan *matrix, int form, const cha
   for (int64_t i = 0; i < columns; i++) {
     int64_t from = panels_source(p, i);
     if (from < 0) continue;
-    int8_t *to = elements + i / width * width * depth + i % width * beside;
-    Column column = pack_column(source + from, p->depth, form, to, width);
+    Column column = pack_column(source + from, p->depth, form, elements + i / width * width * depth, width, i % width);
     scales[i] = column.scale;
     totals[i] = column.total;
   }

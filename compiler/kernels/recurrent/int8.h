@@ -6,13 +6,17 @@
  *
  * A product of two rows or more is made in tiles where the target has them, and its weights are packed for that. One
  * row would fill half of a tile, and take as many instructions as by dot products. By llvm-mca's models of a Neoverse
- * V1 and N2 it gains nothing: it takes as long as its weights take to be loaded. How many rows there are is judged by
- * the optimum of T and B; either form runs any number.
+ * V1 and N2 it gains nothing: it takes as long as its weights take to be loaded. Matrices in registers take more rows
+ * to gain: panels then have the 64 bytes of 16 columns that an instruction takes side by side, so that they are read in
+ * order. How many rows there are is judged by the optimum of T and B; each form runs any number.
  */
 #ifndef RNNCC_RECURRENT_INT8_H
 #define RNNCC_RECURRENT_INT8_H
 
 #include "kernels/recurrent/layer.h"
+
+/* FORM of templates/panel_int8.h: by dot products, as templates/simd/int8.h has them, or several rows at once. */
+typedef enum Int8Form { DOT_ANY, DOT_PAIRS, DOT_SIGNS, IN_TILES, IN_MATRICES } Int8Form;
 
 /* Is it asked for? */
 bool int8_asked(const Node *node);
@@ -27,6 +31,8 @@ const char *int8_obstacle(const Node *node);
 int int8_dot(const Target *target, const Node *node);
 /* Are so many rows multiplied in tiles? */
 bool int8_in_tiles(const Target *target, int64_t rows);
+/* Are so many samples of a layer of so many units multiplied with R by matrices in registers? */
+bool int8_in_matrices(const Target *target, int64_t samples, int64_t hidden);
 
 /* Sets how products are made, and the rows of their blocks. */
 void int8_plan_products(Graph *graph, const Node *node, Layer *layer);
@@ -35,7 +41,7 @@ void int8_plan_products(Graph *graph, const Node *node, Layer *layer);
 void int8_plan_scratch(Layer *layer);
 
 /* Packs a matrix of constant weights for products of that form: its elements, scales and totals. */
-void int8_pack(Graph *graph, Node *node, MatrixPlan *matrix, int form, const char *name);
+void int8_pack(Graph *graph, Node *node, MatrixPlan *matrix, Int8Form form, const char *name);
 
 /* The input's product, and the steps of each direction. */
 void int8_lower(Program *program, const Node *node, const Layer *layer);

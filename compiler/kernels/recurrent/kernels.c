@@ -2,6 +2,7 @@
 #include "kernels/recurrent/kernels.h"
 
 #include "kernels/gemm/narrow_panels.h"
+#include "kernels/recurrent/int8.h"
 #include "program/build.h"
 #include "template/specialise.h"
 
@@ -88,15 +89,22 @@ static KernelSpec *cells_spec(Arena *arena, const char *template_name, const Lay
   return spec;
 }
 
-KernelSpec *steps_spec(Arena *arena, const Layer *l, int direction) {
-  if (l->hidden_in_matrices) return cells_spec(arena, "recurrent_bf16", l, direction);
-  KernelSpec *spec = cells_spec(arena, l->int8 ? "recurrent_int8" : "recurrent_steps", l, direction);
-  kernel_knob(spec, "PARTS", l->parts);
-  if (l->int8) {
+static KernelSpec *int8_steps_spec(Arena *arena, const Layer *l, int direction) {
+  bool matrices = l->hidden_form == IN_MATRICES;
+  KernelSpec *spec = cells_spec(arena, matrices ? "recurrent_int8_matrices" : "recurrent_int8", l, direction);
+  if (!matrices) {
+    kernel_knob(spec, "PARTS", l->parts);
     kernel_knob(spec, "FORM", l->hidden_form);
-    kernel_knob(spec, "FIXED", l->fixed_ranges);
-    return spec;
   }
+  kernel_knob(spec, "FIXED", l->fixed_ranges);
+  return spec;
+}
+
+KernelSpec *steps_spec(Arena *arena, const Layer *l, int direction) {
+  if (l->int8) return int8_steps_spec(arena, l, direction);
+  if (l->hidden_in_matrices) return cells_spec(arena, "recurrent_bf16", l, direction);
+  KernelSpec *spec = cells_spec(arena, "recurrent_steps", l, direction);
+  kernel_knob(spec, "PARTS", l->parts);
   kernel_knob(spec, "PANEL_PARTS", l->panel_parts);
   kernel_knob(spec, "HIDE", l->variant.hide);
   kernel_knob(spec, "HALVES", l->halves);
@@ -108,12 +116,15 @@ KernelSpec *steps_spec(Arena *arena, const Layer *l, int direction) {
 }
 
 KernelSpec *int8_input_spec(Arena *arena, const Layer *l) {
-  KernelSpec *spec = kernel_spec_new(arena, "recurrent_int8_input");
+  bool matrices = l->input_form == IN_MATRICES;
+  KernelSpec *spec = kernel_spec_new(arena, matrices ? "recurrent_int8_input_matrices" : "recurrent_int8_input");
   kernel_knob(spec, "VECTORS", l->gemm.vectors);
-  kernel_knob(spec, "ROWS", l->gemm.rows.most);
-  kernel_knob(spec, "MIN_ROWS", l->gemm.rows.least);
-  kernel_knob(spec, "PARTS", l->parts);
-  kernel_knob(spec, "FORM", l->input_form);
+  if (!matrices) {
+    kernel_knob(spec, "ROWS", l->gemm.rows.most);
+    kernel_knob(spec, "MIN_ROWS", l->gemm.rows.least);
+    kernel_knob(spec, "PARTS", l->parts);
+    kernel_knob(spec, "FORM", l->input_form);
+  }
   kernel_knob(spec, "FIXED", l->fixed_ranges);
   return spec;
 }

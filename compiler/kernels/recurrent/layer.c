@@ -253,6 +253,7 @@ static const char *schedule_text(Arena *arena, const Layer *l) {
   if (v->depth_block) text_add(&text, "_k%d", v->depth_block);
   if (v->input == INPUT_WITH_STEP) text_add(&text, "_step");
   if (l->int8) text_add(&text, l->fixed_ranges ? "_int8s" : "_int8");
+  if (l->int8 && l->hidden_form == IN_MATRICES) text_add(&text, "_matrices");
   if (l->hidden_in_matrices) text_add(&text, "_bf16");
   if (v->chunk) text_add(&text, l->stack ? "_w%d" : "_c%d", v->chunk);
   return text.data;
@@ -273,8 +274,8 @@ Layer *layer_run_by(Graph *graph, Node *node, const RecurrentVariant *variant) {
   settle_chunk(graph, node, l);
   settle_variant(node, l);
   choose_knobs(graph, node, l);
-  plan_matrices(node, graph->config->target, l);
   if (l->int8) int8_plan_products(graph, node, l);
+  plan_matrices(node, graph->config->target, l);
   plan_scratch(graph->config->target, l);
   if (l->int8) int8_plan_scratch(l);
   bf16_plan_scratch(graph, l);

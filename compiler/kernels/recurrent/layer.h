@@ -39,7 +39,7 @@ typedef struct Layer {
   bool input_in_matrices, hidden_in_matrices; /* products with W and with R: bf16.h */
   bool fixed_ranges; /* of X and the states, whose elements are quantised by them, not by those of each row */
   double input_range[2], hidden_range[2];
-  int input_form, hidden_form; /* FORM of the products with W and with R */
+  int input_form, hidden_form; /* int8: of the products with W and with R, Int8Form */
   bool cells_first;            /* of a block's samples, cells or gates come before all hidden states */
   bool halves;                 /* two workers share the middle one of an odd number of panels */
   int64_t directions, hidden, inputs, panels;
