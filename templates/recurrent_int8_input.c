@@ -74,14 +74,8 @@ static void recurrent_int8_input(Team *team, const float *x, const int8_t *weigh
                                  const int32_t *totals, const float *bias, float *gates, uint8_t *quantised,
                                  float *row_scales, float least, float most, int64_t rows, int64_t inputs,
                                  int64_t gates_row) {
-  int64_t begin, end, a_row = int8_row(inputs);
   RowScale *made = (RowScale *)row_scales;
-  team_share(team, rows, &begin, &end);
-  FixedRange range = {0};
-  if (FIXED) range = fixed_range(least, most);
-  for (int64_t i = begin; i < end; i++)
-    made[i] = FIXED ? quantise_row_by(x + i * inputs, inputs, int8_row_at(quantised, i, a_row, FORM), FORM, &range)
-                    : quantise_row(x + i * inputs, inputs, int8_row_at(quantised, i, a_row, FORM), FORM);
+  quantise_share(team, x, quantised, made, least, most, rows, inputs);
   team_barrier(team);
   Product p = {.a = quantised,
                .weights = weights,
@@ -92,9 +86,9 @@ static void recurrent_int8_input(Team *team, const float *x, const int8_t *weigh
                .gates = gates,
                .depth = round_up(inputs, FORM == IN_TILES ? TILE_DEPTH : DOT),
                .panels = ceil_div(gates_row, VECTORS * LANES),
-               .a_row = a_row,
+               .a_row = int8_row(inputs),
                .gates_row = gates_row};
-  int64_t blocks = ceil_div(rows, ROWS);
+  int64_t begin, end, blocks = ceil_div(rows, ROWS);
   team_share(team, p.panels * blocks, &begin, &end);
   for (int64_t i = begin; i < end; i++) {
     int64_t j = i % blocks, first = block_begin(rows, j, blocks, FORM == IN_TILES);

@@ -56,13 +56,8 @@ static void recurrent_int8_input_matrices(Team *team, const float *x, const int8
                                           const int32_t *totals, const float *bias, float *gates, uint8_t *quantised,
                                           float *row_scales, float least, float most, int64_t rows, int64_t inputs,
                                           int64_t gates_row) {
-  int64_t begin, end, a_row = int8_row(inputs);
   RowScale *made = (RowScale *)row_scales;
-  const FixedRange range = FIXED ? fixed_range(least, most) : (FixedRange){0};
-  team_share(team, rows, &begin, &end);
-  for (int64_t i = begin; i < end; i++)
-    made[i] = FIXED ? quantise_row_by(x + i * inputs, inputs, quantised + i * a_row, FORM, &range)
-                    : quantise_row(x + i * inputs, inputs, quantised + i * a_row, FORM);
+  quantise_share(team, x, quantised, made, least, most, rows, inputs);
   team_barrier(team);
   Product p = {.a = quantised,
                .weights = weights,
@@ -72,10 +67,10 @@ static void recurrent_int8_input_matrices(Team *team, const float *x, const int8
                .totals = totals,
                .gates = gates,
                .depth = round_up(inputs, MATRIX_BYTES),
-               .panels = ceil_div(gates_row, VECTORS * LANES),
-               .a_row = a_row,
+               .panels = ceil_div(gates_row, WIDTH),
+               .a_row = int8_row(inputs),
                .gates_row = gates_row};
-  int64_t blocks = ceil_div(rows, ROWS);
+  int64_t begin, end, blocks = ceil_div(rows, ROWS);
   team_share(team, p.panels * blocks, &begin, &end);
   if (begin == end) return;
   matrices m;

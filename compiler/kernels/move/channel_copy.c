@@ -128,30 +128,28 @@ static ChannelMap channels_last_map(const Graph *graph, const Blocked *b) {
                       .image = dim_mul(graph->dims, channels, pixels_of(graph, b))};
 }
 
-void lower_channels_last(Program *program, const Node *node, const Value *from, const Value *to) {
-  const Graph *graph = program->graph;
-  Blocked b = blocked_of(graph, from);
+/* All channels of an image, of the shape that `b`, blocked, has. */
+static void copy_image(Program *program, const Node *node, const Value *from, const Value *to, const Blocked *b,
+                       ChannelMap in, ChannelMap out) {
   ChannelCopy copy = {.program = program,
                       .node = node,
                       .from = {from, 0},
                       .to = {to, 0},
-                      .in = map_of(graph, from),
-                      .out = channels_last_map(graph, &b),
-                      .pixels = pixels_of(graph, &b),
-                      .period = b.block};
-  copy_all(&copy, b.channels);
+                      .in = in,
+                      .out = out,
+                      .pixels = pixels_of(program->graph, b),
+                      .period = b->block};
+  copy_all(&copy, b->channels);
+}
+
+void lower_channels_last(Program *program, const Node *node, const Value *from, const Value *to) {
+  const Graph *graph = program->graph;
+  Blocked b = blocked_of(graph, from);
+  copy_image(program, node, from, to, &b, map_of(graph, from), channels_last_map(graph, &b));
 }
 
 void lower_channels_first(Program *program, const Node *node, const Value *from, const Value *to) {
   const Graph *graph = program->graph;
   Blocked b = blocked_of(graph, to);
-  ChannelCopy copy = {.program = program,
-                      .node = node,
-                      .from = {from, 0},
-                      .to = {to, 0},
-                      .in = channels_last_map(graph, &b),
-                      .out = map_of(graph, to),
-                      .pixels = pixels_of(graph, &b),
-                      .period = b.block};
-  copy_all(&copy, b.channels);
+  copy_image(program, node, from, to, &b, channels_last_map(graph, &b), map_of(graph, to));
 }
