@@ -5,15 +5,24 @@
  *   y = saturate(round(scale[k] * sum) + y_zero), as templates/conv_direct_int8.c computes it, bit for bit,
  * for CPUs that multiply matrices of bytes in registers (simd/matrices.h).
  *
- * A pair is two matrices of ROWS consecutive pixels of an image; its input becomes a panel, each pixel with all that
- * its window reads, the padding as x's zero point, in the order of weights:
+ * Output is divided into blocks of BLOCK_H x BLOCK_W pixels of an image. What a block reads is copied to a strip, in
+ * which a pixel's channels are side by side and the padding is x's zero point:
  *
- *   panel     [pixel of the pair][channel block][R][S][block], whole lines, an odd number of them
- *   weights   [group][line of the panel][vector of the group][LINE / DOT][LANES][DOT], s8, zero behind the window
+ *   strip     [phase of rows][of columns][row][STRIP_W][FOLD][channel block][block]
+ *   weights   [group][line of a window][vector of the group][LINE / DOT][LANES][DOT], s8, zero where a line has more
+ *             than the window
  *
- * A group is two vectors of output channels, so that four matrices of sums stay in registers over the whole panel.
- * Pairs are taken in blocks, whose panels stay in the cache for all groups. Each worker owns blocks, or groups
- * (BY_GROUPS), and then makes panels of all pixels for itself.
+ * A row of a window is side by side there, or else each of its taps is, and a matrix is loaded from where its first
+ * window begins: ROWS pixels of the output, whose windows are as far from each other as their first taps. A pair is two
+ * matrices, whose sums of a group, two vectors of output channels, stay in registers over the whole window. With ACROSS
+ * matrices go on from a row to the next one, over the pixels of the strip that begin no window of the output; what they
+ * compute there is not stored.
+ *
+ * With FOLD, a pixel of the strip has so many rows of the input, beginning STRIDE_H rows below the last one's: where
+ * there are few channels, a line has more of the window. With PHASES, rows and columns that are a stride apart are side
+ * by side in the strip, the others behind them.
+ *
+ * Each worker owns blocks, or groups (BY_GROUPS), and then makes the strips of all blocks for itself.
  */
 #include "kernel.h"
 #include "requantise.h"
@@ -51,6 +60,25 @@ enum { PAD_LEFT = 1 };
 /* The channel block of x.
  * legal: 4..16 */
 enum { IN_BLOCK = 16 };
+/* How many x has.
+ * legal: 1..16777216 */
+enum { IN_BLOCKS = 4 };
+/* Rows of the input in a pixel of the strip: 1, STRIDE_H or WINDOW_H.
+ * legal: 1..4096 */
+enum { FOLD = 1 };
+/* 1: with strides. FOLD is 1, then.
+ * legal: 0 1 */
+enum { PHASES = 0 };
+/* legal: 1..268435456 */
+enum { BLOCK_H = 14 };
+/* legal: 1..268435456 */
+enum { BLOCK_W = 14 };
+/* Pixels of a matrix.
+ * legal: 1..16 */
+enum { ROWS = 14 };
+/* 1: matrices go on from a row to the next one: where strides of the strip are 1.
+ * legal: 0 1 */
+enum { ACROSS = 0 };
 /* 1: the last group has one vector.
  * legal: 0 1 */
 enum { OC_TAIL = 0 };
@@ -74,14 +102,27 @@ enum { STEP = 0 };
 enum { RESIDUAL = 0 };
 
 enum { LINE = MATRIX_BYTES, VECTORS = 2, MATRIX = MATRIX_ROWS * LINE };
-enum { PIXELS = OUT_H * OUT_W, OUT_PLANE = PIXELS * LANES, IN_PLANE = IN_H * IN_W * IN_BLOCK };
-enum { TAP_ROW = WINDOW_W * IN_BLOCK, WINDOW = WINDOW_H * TAP_ROW }; /* of a channel block */
-/* The pairs of an image; the last one may begin with pixels of the one before it, which it does not store again. */
-enum { PAIRS = (PIXELS + 2 * MATRIX_ROWS - 1) / (2 * MATRIX_ROWS), ROWS = (PIXELS + 2 * PAIRS - 1) / (2 * PAIRS) };
-/* Pixels of a pair, and its second matrix's first one. */
-enum { SPAN = PIXELS < 2 * ROWS ? PIXELS : 2 * ROWS, SECOND = SPAN - ROWS };
-/* What a window spans of the input. */
-enum { REACH_H = (WINDOW_H - 1) * DILATION_H, REACH_W = (WINDOW_W - 1) * DILATION_W };
+enum { OUT_PLANE = OUT_H * OUT_W * LANES, IN_PLANE = IN_H * IN_W * IN_BLOCK };
+/* A pixel of the strip, in bytes: FOLD rows of CHANNELS. */
+enum { CHANNELS = IN_BLOCKS * IN_BLOCK, PIXEL = FOLD * CHANNELS };
+/* Rows and columns of the input from one of the strip to the next; of the strip from one of the output to the next. */
+enum { IN_STEP_H = FOLD > 1 || PHASES ? STRIDE_H : 1, IN_STEP_W = PHASES ? STRIDE_W : 1 };
+enum { STEP_H = STRIDE_H / IN_STEP_H, STEP_W = STRIDE_W / IN_STEP_W };
+/* A window's rows, of FOLD rows each, and from one to the next; what it reaches over, without phases. */
+enum { WINDOW_ROWS = (WINDOW_H + FOLD - 1) / FOLD, ROW_STEP = FOLD > 1 ? FOLD / STRIDE_H : DILATION_H };
+enum { REACH_H = (WINDOW_ROWS - 1) * ROW_STEP, REACH_W = (WINDOW_W - 1) * DILATION_W };
+/* The strip, and each of its phases, in pixels and bytes. */
+enum { STRIP_W = (BLOCK_W - 1) * STEP_W + REACH_W / IN_STEP_W + 1, STRIP_ROW = STRIP_W * PIXEL };
+enum { STRIP_H = (BLOCK_H - 1) * STEP_H + REACH_H / (PHASES ? STRIDE_H : 1) + 1, PHASE = STRIP_H * STRIP_ROW };
+/* The first ones: a window may have no other. */
+enum { PHASES_H = PHASES && STRIDE_H <= REACH_H ? STRIDE_H : PHASES ? REACH_H + 1 : 1 };
+enum { PHASES_W = PHASES && STRIDE_W <= REACH_W ? STRIDE_W : PHASES ? REACH_W + 1 : 1 };
+/* The pieces of a window's row that are not side by side, and the lines of each. */
+enum { APART = DILATION_W > 1 || IN_STEP_W > 1, PIECES = APART ? WINDOW_W : 1 };
+enum { PIECE_LINES = ((APART ? 1 : WINDOW_W) * PIXEL + LINE - 1) / LINE };
+enum { LINES = WINDOW_ROWS * PIECES * PIECE_LINES };
+/* Pixels of a row that matrices go over: of whole matrices, or all of the strip. */
+enum { WIDTH = ACROSS ? STRIP_W : (BLOCK_W + ROWS - 1) / ROWS * ROWS };
 
 typedef struct Conv {
   const uint8_t *x, *residual;
@@ -90,92 +131,110 @@ typedef struct Conv {
   const float *scale;
   uint8_t *y;
   Finish finish;
-  uint8_t *panel; /* this worker's working memory */
+  uint8_t *strip; /* this worker's working memory */
   int32_t *sums;
-  uint8_t outside[IN_BLOCK]; /* a pixel in the padding */
-  int64_t channel_blocks, groups;
-  int64_t lines, panel_row;                 /* of the panel: lines of a pixel, and bytes to the next one */
+  uint8_t zero; /* of x */
+  int64_t groups;
   int64_t x_image, residual_image, y_image; /* bytes from one image to the next */
 } Conv;
 
-/* ---- panels ---- */
+/* A part of an image's output. */
+typedef struct Block {
+  int64_t image, row, column; /* of its first pixel */
+  int64_t rows, columns;
+  bool is_first; /* of this worker */
+} Block;
 
-/* What a pixel's window reads of the first channel block. */
-typedef struct Source {
-  const uint8_t *at; /* may be outside of x */
-  int64_t row, column;
-  bool whole; /* no tap is in the padding */
-} Source;
+/* ---- strips ---- */
 
-static Source source_of(const uint8_t *image, int64_t pixel) {
-  int64_t row = pixel / OUT_W * STRIDE_H - PAD_TOP, column = pixel % OUT_W * STRIDE_W - PAD_LEFT;
-  return (Source){.at = image + (row * IN_W + column) * IN_BLOCK,
-                  .row = row,
-                  .column = column,
-                  .whole = row >= 0 && row + REACH_H < IN_H && column >= 0 && column + REACH_W < IN_W};
+static void fill(const Conv *c, uint8_t *out, int64_t pixels) {
+  for (int64_t p = 0; p < pixels; p++, out += PIXEL) __builtin_memset(out, c->zero, CHANNELS);
 }
 
-/* One channel block. */
-SIMD_FUNCTION void copy_whole(uint8_t *out, const uint8_t *in) {
-#pragma clang loop unroll_count(8)
-  for (int64_t r = 0; r < WINDOW_H; r++, out += TAP_ROW, in += DILATION_H * IN_W * IN_BLOCK) {
-    if (DILATION_W == 1) {
-      __builtin_memcpy(out, in, TAP_ROW);
-      continue;
-    }
-    for (int64_t s = 0; s < WINDOW_W; s++)
-      __builtin_memcpy(out + s * IN_BLOCK, in + s * DILATION_W * IN_BLOCK, IN_BLOCK);
-  }
-}
-
-static void copy_part(const Conv *c, uint8_t *out, const Source *p, const uint8_t *at) {
-  for (int64_t r = 0; r < WINDOW_H; r++)
-    for (int64_t s = 0; s < WINDOW_W; s++, out += IN_BLOCK) {
-      int64_t row = p->row + r * DILATION_H, column = p->column + s * DILATION_W;
-      bool inside = row >= 0 && row < IN_H && column >= 0 && column < IN_W;
-      const uint8_t *in = at + (r * DILATION_H * IN_W + s * DILATION_W) * IN_BLOCK;
-      __builtin_memcpy(out, inside ? in : c->outside, IN_BLOCK);
-    }
-}
-
-static void make_panel(const Conv *c, uint8_t *panel, int64_t image, int64_t first) {
-  const uint8_t *x = c->x + image * c->x_image;
-  for (int64_t m = 0; m < SPAN; m++, panel += c->panel_row) {
-    Source source = source_of(x, first + m);
-    for (int64_t block = 0; block < c->channel_blocks; block++) {
-      if (source.whole)
-        copy_whole(panel + block * WINDOW, source.at + block * IN_PLANE);
-      else
-        copy_part(c, panel + block * WINDOW, &source, source.at + block * IN_PLANE);
+/* A line of each pixel after the other: few blocks of x are read at a time. */
+SIMD_FUNCTION void copy_pixels(uint8_t *out, const uint8_t *in, int64_t pixels) {
+  enum { TOGETHER = LINE / IN_BLOCK };
+  for (int64_t b = 0; b < IN_BLOCKS; b += TOGETHER, out += TOGETHER * IN_BLOCK) {
+    const int64_t blocks = min_i64(TOGETHER, IN_BLOCKS - b);
+    for (int64_t p = 0; p < pixels; p++) {
+      uint8_t *to = out + p * PIXEL;
+      const uint8_t *from = in + b * IN_PLANE + p * IN_STEP_W * IN_BLOCK;
+      if (blocks == TOGETHER) {
+#pragma clang loop unroll(full)
+        for (int64_t i = 0; i < TOGETHER; i++) __builtin_memcpy(to + i * IN_BLOCK, from + i * IN_PLANE, IN_BLOCK);
+      } else {
+        for (int64_t i = 0; i < blocks; i++) __builtin_memcpy(to + i * IN_BLOCK, from + i * IN_PLANE, IN_BLOCK);
+      }
     }
   }
+}
+
+/* Of an image, from a row and a column on. */
+static void make_row(const Conv *c, uint8_t *out, const uint8_t *x, int64_t row, int64_t column, int64_t pixels) {
+  if (row < 0 || row >= IN_H) {
+    fill(c, out, pixels);
+    return;
+  }
+  const int64_t begin = min_i64(ceil_div(max_i64(-column, 0), IN_STEP_W), pixels);
+  const int64_t end = min_i64(max_i64(ceil_div(max_i64(IN_W - column, 0), IN_STEP_W), begin), pixels);
+  fill(c, out, begin);
+  copy_pixels(out + begin * PIXEL, x + (row * IN_W + column + begin * IN_STEP_W) * IN_BLOCK, end - begin);
+  fill(c, out + end * PIXEL, pixels - end);
+}
+
+/* The rows and columns of a phase. */
+static void make_phase(const Conv *c, const Block *b, int64_t phase_h, int64_t phase_w) {
+  const int64_t rows = STRIP_H - (BLOCK_H - b->rows) * STEP_H, pixels = STRIP_W - (BLOCK_W - b->columns) * STEP_W;
+  const int64_t first = b->row * STRIDE_H - PAD_TOP + phase_h, column = b->column * STRIDE_W - PAD_LEFT + phase_w;
+  const uint8_t *x = c->x + b->image * c->x_image;
+  uint8_t *out = c->strip + (phase_h * PHASES_W + phase_w) * PHASE;
+  for (int64_t row = 0; row < rows; row++, out += STRIP_ROW)
+    for (int64_t f = 0; f < FOLD; f++) make_row(c, out + f * CHANNELS, x, first + row * IN_STEP_H + f, column, pixels);
+}
+
+static void make_strip(const Conv *c, const Block *b) {
+  for (int64_t h = 0; h < PHASES_H; h++)
+    for (int64_t w = 0; w < PHASES_W; w++) make_phase(c, b, h, w);
+}
+
+/* Where a piece of a window is: of its row r, of that piece s. */
+static inline int64_t piece_at(int64_t r, int64_t s) {
+  const int64_t row = r * ROW_STEP, column = s * DILATION_W;
+  if (!PHASES) return row * STRIP_ROW + column * PIXEL;
+  const int64_t phase = row % STRIDE_H * PHASES_W + column % STRIDE_W;
+  return phase * PHASE + row / STRIDE_H * STRIP_ROW + column / STRIDE_W * PIXEL;
 }
 
 /* ---- products ---- */
 
-/* The four sums of a pair, over all lines of its panel. ahead: weights that are needed next. */
-SIMD_FUNCTION void multiply(const Conv *c, matrices *m, const uint8_t *in, const int8_t *w, const int32_t *start,
-                            int vectors, const int8_t *ahead, int64_t ahead_lines) {
+/* The sums of one or two matrices. ahead: weights that are needed next. count, vectors: constants once inlined. */
+SIMD_FUNCTION void multiply(const Conv *c, matrices *m, const uint8_t *first, const uint8_t *second, int count,
+                            const int8_t *w, const int32_t *start, int vectors, const int8_t *ahead,
+                            int64_t ahead_lines) {
 #pragma clang loop unroll(full)
   for (int v = 0; v < vectors; v++) {
     matrices_load(m, v, start + v * LANES, 0);
     matrices_load(m, 2 + v, start + v * LANES, 0);
   }
-  for (int64_t k = 0; k < c->lines; k++, in += LINE, w += vectors * MATRIX) {
-    matrices_load(m, 4, in, c->panel_row);
-    matrices_load(m, 6, w, LINE);
-    matrices_dot(m, 0, 4, 6, SIGNED_X);
-    if (vectors > 1) matrices_load(m, 7, w + MATRIX, LINE);
-    if (vectors > 1) matrices_dot(m, 1, 4, 7, SIGNED_X);
-    matrices_load(m, 5, in + SECOND * c->panel_row, c->panel_row);
-    matrices_dot(m, 2, 5, 6, SIGNED_X);
-    if (vectors > 1) matrices_dot(m, 3, 5, 7, SIGNED_X);
-    for (int64_t i = 0; i < ahead_lines; i++, ahead += LINE) prefetch_later(ahead);
+  for (int64_t piece = 0; piece < WINDOW_ROWS * PIECES; piece++) {
+    const int64_t at = piece_at(piece / PIECES, piece % PIECES);
+#pragma clang loop unroll(disable)
+    for (int64_t k = 0; k < PIECE_LINES; k++, w += vectors * MATRIX) {
+      matrices_load(m, 4, first + at + k * LINE, STEP_W * PIXEL);
+      matrices_load(m, 6, w, LINE);
+      matrices_dot(m, 0, 4, 6, SIGNED_X);
+      if (vectors > 1) matrices_load(m, 7, w + MATRIX, LINE);
+      if (vectors > 1) matrices_dot(m, 1, 4, 7, SIGNED_X);
+      if (count > 1) matrices_load(m, 5, second + at + k * LINE, STEP_W * PIXEL);
+      if (count > 1) matrices_dot(m, 2, 5, 6, SIGNED_X);
+      if (count > 1 && vectors > 1) matrices_dot(m, 3, 5, 7, SIGNED_X);
+      for (int64_t i = 0; i < ahead_lines; i++, ahead += LINE) prefetch_later(ahead);
+    }
   }
 #pragma clang loop unroll(full)
   for (int v = 0; v < vectors; v++) {
     matrices_store(m, v, c->sums + v * MATRIX_ROWS * LANES, LINE);
-    matrices_store(m, 2 + v, c->sums + (VECTORS + v) * MATRIX_ROWS * LANES, LINE);
+    if (count > 1) matrices_store(m, 2 + v, c->sums + (VECTORS + v) * MATRIX_ROWS * LANES, LINE);
   }
 }
 
@@ -199,58 +258,64 @@ SIMD_FUNCTION void end_rows(const int32_t *sums, int64_t row, int count, const T
   requantise(scaled, count, RESIDUAL ? t->residual + row * LANES : NULL, t->y + row * LANES, STEP, BOUNDS, SIGNED_Y, f);
 }
 
-/* The rows from `first` on. */
-SIMD_FUNCTION void end_sums(const int32_t *sums, int64_t first, const Target *t, const Finish *f) {
-  int64_t row = first;
-  for (; row + 4 <= ROWS; row += 4) end_rows(sums, row, 4, t, f);
-  for (; row < ROWS; row++) end_rows(sums, row, 1, t, f);
+/* `count` rows. */
+SIMD_FUNCTION void end_sums(const int32_t *sums, int64_t count, const Target *t, const Finish *f) {
+  int64_t row = 0;
+  for (; row + 4 <= count; row += 4) end_rows(sums, row, 4, t, f);
+  for (; row < count; row++) end_rows(sums, row, 1, t, f);
 }
 
-/* The pair's pixels from `first` on. done: so many are stored already. */
-SIMD_FUNCTION void end_pair(const Conv *c, int64_t image, int64_t first, int64_t done, int64_t vector, int vectors) {
-  const Finish f = c->finish; /* bytes that are stored may be anything in memory */
-#pragma clang loop unroll(full)
-  for (int v = 0; v < vectors; v++) {
-    Target target = target_of(c, image, first, vector + v);
-    end_sums(c->sums + v * MATRIX_ROWS * LANES, done, &target, &f);
-    target = target_of(c, image, first + SECOND, vector + v);
-    end_sums(c->sums + (VECTORS + v) * MATRIX_ROWS * LANES, max_i64(done, ROWS) - SECOND, &target, &f);
+/* The matrix's pixels that the block has, from pixel `at` of its rows on. */
+SIMD_FUNCTION void end_matrix(const Conv *c, const Block *b, const int32_t *sums, int64_t at, int64_t vector,
+                              const Finish *f) {
+  int64_t row = at / WIDTH, column = at % WIDTH;
+  for (int64_t m = 0; m < ROWS && row < b->rows; m += WIDTH - column, column = 0, row++) {
+    const int64_t count = min_i64(ROWS - m, b->columns - column);
+    const Target target = target_of(c, b->image, (b->row + row) * OUT_W + b->column + column, vector);
+    end_sums(sums + m * LANES, count, &target, f);
   }
 }
 
 /* ---- the order ---- */
 
-/* Pairs of all images; each is an item. */
-typedef struct Block {
-  int64_t begin, end;
-  bool is_first; /* of this worker */
-} Block;
+/* Matrix i of a block begins at pixel i * ROWS of its rows, which are WIDTH pixels wide. */
+static int64_t matrices_of(const Block *b) { return ceil_div((b->rows - 1) * WIDTH + b->columns, ROWS); }
 
-static int64_t first_pixel(int64_t pair) { return min_i64(pair * 2 * ROWS, PIXELS - SPAN); }
+/* Where in the strip the window of a pixel of the block's rows begins. */
+static const uint8_t *window_of(const Conv *c, int64_t at) {
+  return c->strip + at / WIDTH * STEP_H * STRIP_ROW + at % WIDTH * STEP_W * PIXEL;
+}
 
-static void make_panels(const Conv *c, const Block *b) {
-  for (int64_t item = b->begin; item < b->end; item++)
-    make_panel(c, c->panel + (item - b->begin) * SPAN * c->panel_row, item / PAIRS, first_pixel(item % PAIRS));
+/* Matrices i and, with a count of 2, i + 1 of a block. ahead: ahead_lines for each line of the window. */
+SIMD_FUNCTION void run_matrices(const Conv *c, matrices *m, const Block *b, int64_t i, int count, int64_t group,
+                                int vectors, const int8_t *ahead, int64_t ahead_lines) {
+  const Finish f = c->finish; /* bytes that are stored may be anything in memory */
+  const int64_t at = i * ROWS, vector = group * VECTORS;
+  multiply(c, m, window_of(c, at), window_of(c, at + ROWS), count, c->w + vector * LINES * MATRIX,
+           c->start + vector * LANES, vectors, ahead, ahead_lines);
+#pragma clang loop unroll(full)
+  for (int v = 0; v < vectors; v++) {
+    end_matrix(c, b, c->sums + v * MATRIX_ROWS * LANES, at, vector + v, &f);
+    if (count > 1) end_matrix(c, b, c->sums + (VECTORS + v) * MATRIX_ROWS * LANES, at + ROWS, vector + v, &f);
+  }
 }
 
 /* While weights come from memory, each pair prefetches a part of the next group's. */
-SIMD_FUNCTION void pairs_of_group(const Conv *c, matrices *m, const Block *b, int64_t group, int vectors) {
-  const int64_t size = c->lines * VECTORS * MATRIX;
-  const int64_t ahead_lines = b->is_first ? ceil_div(VECTORS * MATRIX_ROWS, b->end - b->begin) : 0;
-  const int8_t *w = c->w + group * size, *ahead = w + size;
-  for (int64_t item = b->begin; item < b->end; item++, ahead += c->lines * ahead_lines * LINE) {
-    int64_t pair = item % PAIRS, first = first_pixel(pair);
-    const uint8_t *panel = c->panel + (item - b->begin) * SPAN * c->panel_row;
-    multiply(c, m, panel, w, c->start + group * VECTORS * LANES, vectors, ahead, ahead_lines);
-    end_pair(c, item / PAIRS, first, pair * 2 * ROWS - first, group * VECTORS, vectors);
-  }
+SIMD_FUNCTION void matrices_of_group(const Conv *c, matrices *m, const Block *b, int64_t group, int vectors) {
+  const int64_t count = matrices_of(b);
+  const int64_t ahead_lines = b->is_first ? ceil_div(VECTORS * MATRIX_ROWS, ceil_div(count, 2)) : 0;
+  const int8_t *ahead = c->w + (group + 1) * VECTORS * LINES * MATRIX;
+  int64_t i = 0;
+  for (; i + 2 <= count; i += 2, ahead += LINES * ahead_lines * LINE)
+    run_matrices(c, m, b, i, 2, group, vectors, ahead, ahead_lines);
+  if (i < count) run_matrices(c, m, b, i, 1, group, vectors, ahead, ahead_lines);
 }
 
 static void run_group(const Conv *c, matrices *m, const Block *b, int64_t group) {
   if (OC_TAIL && group + 1 == c->groups)
-    pairs_of_group(c, m, b, group, 1);
+    matrices_of_group(c, m, b, group, 1);
   else
-    pairs_of_group(c, m, b, group, VECTORS);
+    matrices_of_group(c, m, b, group, VECTORS);
 }
 
 /* This worker's share of n items, which the first `workers` workers divide; it is empty for others. */
@@ -259,16 +324,25 @@ static void share_of(const Team *team, int64_t workers, int64_t n, int64_t *begi
   *end = n * min_i64(team->rank + 1, workers) / workers;
 }
 
+/* Blocks of an image, from the left to the right, then down. */
+enum { BLOCKS_W = (OUT_W + BLOCK_W - 1) / BLOCK_W, BLOCKS = (OUT_H + BLOCK_H - 1) / BLOCK_H * BLOCKS_W };
+
+static Block block_of(int64_t item) {
+  Block b = {
+      .image = item / BLOCKS, .row = item % BLOCKS / BLOCKS_W * BLOCK_H, .column = item % BLOCKS % BLOCKS_W * BLOCK_W};
+  b.rows = min_i64(BLOCK_H, OUT_H - b.row);
+  b.columns = min_i64(BLOCK_W, OUT_W - b.column);
+  return b;
+}
+
 /* x: blocked by IN_BLOCK, residual, y: by LANES; lanes past the last channel may have any value, and multiply weights
- * of zero. start, scale: whole blocks. x_zero: as a byte of x. finish: the fields of Finish, in order. lines: of a
- * pixel's panel; panel_row: bytes of it. scratch: a slot for each of `slots` workers, `slot` bytes apart: the panel of
- * block_pairs pairs, which has panel_bytes bytes, and sums. Workers past `slots` have nothing to do. */
+ * of zero. start, scale: whole blocks. x_zero: as a byte of x. finish: the fields of Finish, in order. scratch: a slot
+ * for each of `slots` workers, `slot` bytes apart: the strip, of strip_bytes bytes, and sums. Workers past `slots` have
+ * nothing to do. */
 static void conv_matrices_int8(const Team *team, const uint8_t *x, const int8_t *w, const int32_t *start,
                                const float *scale, const uint8_t *residual, uint8_t *y, const float *finish,
                                uint8_t *scratch, int64_t n, int64_t x_image, int64_t residual_image, int64_t y_image,
-                               int64_t x_zero, int64_t channels, int64_t kernels, int64_t lines, int64_t panel_row,
-                               int64_t block_pairs, int64_t panel_bytes, int64_t slots, int64_t slot) {
-  int64_t pairs = n * PAIRS, blocks = ceil_div(pairs, block_pairs);
+                               int64_t x_zero, int64_t kernels, int64_t strip_bytes, int64_t slots, int64_t slot) {
   int64_t workers = min_i64(slots, team->size), rank = min_i64(team->rank, slots - 1);
   uint8_t *own = scratch + rank * slot;
   Conv c = {.x = x,
@@ -278,25 +352,23 @@ static void conv_matrices_int8(const Team *team, const uint8_t *x, const int8_t 
             .scale = scale,
             .y = y,
             .finish = finish_of(finish),
-            .panel = own,
-            .sums = (int32_t *)(own + panel_bytes),
-            .channel_blocks = ceil_div(channels, IN_BLOCK),
+            .strip = own,
+            .sums = (int32_t *)(own + strip_bytes),
+            .zero = (uint8_t)x_zero,
             .groups = ceil_div(kernels, VECTORS * LANES),
-            .lines = lines,
-            .panel_row = panel_row,
             .x_image = x_image,
             .residual_image = residual_image,
             .y_image = y_image};
-  for (int i = 0; i < IN_BLOCK; i++) c.outside[i] = (uint8_t)x_zero;
-  int64_t block = 0, last_block = blocks, group = 0, last_group = c.groups;
-  share_of(team, workers, BY_GROUPS ? c.groups : blocks, BY_GROUPS ? &group : &block,
+  int64_t block = 0, last_block = n * BLOCKS, group = 0, last_group = c.groups;
+  share_of(team, workers, BY_GROUPS ? c.groups : n * BLOCKS, BY_GROUPS ? &group : &block,
            BY_GROUPS ? &last_group : &last_block);
   if (block == last_block || group == last_group) return;
   matrices m;
   matrices_begin(&m, ROWS);
   for (const int64_t first = block; block < last_block; block++) {
-    Block b = {block * pairs / blocks, (block + 1) * pairs / blocks, block == first};
-    make_panels(&c, &b);
+    Block b = block_of(block);
+    b.is_first = block == first;
+    make_strip(&c, &b);
     for (int64_t g = group; g < last_group; g++) run_group(&c, &m, &b, g);
   }
   matrices_end(&m);

@@ -230,9 +230,18 @@ def test_panels_are_exact(compile, rnncc, rnnrun_of, tmp_path, target, knobs):
 
 MATRICES = {
     "a pixel": dict(x=(70, 3, 3), kernels=50, window=(3, 3), n=3),
-    "33 pixels": dict(x=(24, 3, 11), kernels=33, window=(3, 3), **BOTH, n=2),  # of the last 32 one is stored already
-    "609 pixels": dict(x=(18, 21, 29), kernels=16, window=(1, 1), n=2),  # and 31 of 32
+    "33 pixels": dict(x=(24, 3, 11), kernels=33, window=(3, 3), **BOTH, n=2),
+    "609 pixels": dict(x=(18, 21, 29), kernels=16, window=(1, 1), n=2),
     "one line and a byte": dict(x=(4, 9, 9), kernels=20, window=(1, 17), pads=[0, 8, 0, 8]),
+    "parts of rows": dict(x=(24, 4, 75), kernels=16, window=(3, 3), **BOTH),
+    "rows of blocks": dict(x=(16, 7, 30), kernels=17, window=(3, 3), **BOTH, n=2),
+    "whole lines in steps": dict(x=(64, 13, 15), kernels=40, window=(3, 3), strides=[2, 2], **BOTH, n=2),
+    "whole lines, each second row": dict(x=(64, 13, 9), kernels=16, window=(3, 3), strides=[2, 1], **BOTH),
+    "whole lines, each third column": dict(x=(128, 5, 29), kernels=16, window=(2, 5), strides=[1, 3], pads=[1, 2, 0, 2]),
+    "whole lines, dilated in steps": dict(x=(64, 20, 23), kernels=16, window=(3, 3), strides=[3, 2], dilations=[2, 3], **BOTH),
+    "whole lines, a pixel of four": dict(x=(64, 15, 15), kernels=33, window=(1, 1), strides=[2, 2]),
+    "a window of a line, in steps": dict(x=(3, 17, 31), kernels=32, window=(3, 3), strides=[2, 2], **BOTH),
+    "a window of a line": dict(x=(3, 9, 37), kernels=16, window=(3, 3), **BOTH, n=2),
     **{name: CASES[name] for name in CASES if "depthwise" not in name and "group" not in name and name != "volumes"},
 }
 MATRICES_KNOBS = ["pairs=1,by_groups=0", "pairs=3,by_groups=1", "pairs=65536,by_groups=0"]
@@ -427,7 +436,7 @@ def test_sums_with_a_residual_are_those_of_two_nodes(compile, tmp_path, target, 
 
 
 def test_a_residual_is_read_before_the_sum_takes_its_place(compile, rnncc, tmp_path):
-    """By matrices whose last one begins with pixels of the one before it, which are not written twice."""
+    """By matrices, of which the last one of a row has pixels that are not written."""
     model, feeds = convolution("609 pixels", **MATRICES["609 pixels"])
     x, *others = model.nodes[0]["inputs"]
     first, = model.outputs

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Convolutions of quantised tensors of one group by matrices in registers (templates/conv_matrices_int8.c), with
- * results of direct_int8. A pixel's window is a row of a panel, so that what is multiplied is two matrices of pixels by
- * two of output channels, whatever the window.
+ * results of direct_int8. What a block of the output reads is copied to a strip, from which matrices of pixels are
+ * loaded for each line of a window, so that what is multiplied is two matrices of pixels by two of output channels.
  */
 #include <math.h>
 
@@ -19,28 +19,33 @@
 
 /* Of the template. */
 enum { LINE = MATRIX_BYTES, VECTORS = 2, MATRIX = MATRIX_ROWS * LINE, SUM_BYTES = 2 * VECTORS * MATRIX };
-enum { MAX_BLOCK = 1 << 16 }; /* pairs */
+enum { MAX_BLOCK = 1 << 16 };       /* pairs */
+enum { MAX_STRIP_BYTES = 1 << 28 }; /* as offsets in it are constants of the template */
 
 /* What plans are made of, at the dims' optimum. */
 typedef struct Layer {
-  int64_t images, pairs, rows, span; /* pairs: of an image; rows: pixels of a matrix; span: of a pair */
+  int64_t images, out_h, out_w;
   bool images_known;
-  int64_t window, lines, panel_row; /* bytes of a pixel's window; in lines; to the next pixel */
-  int64_t vectors, groups;          /* of output channels */
-  int64_t copies;                   /* pieces of a pixel's window that are side by side in x */
+  ConvAxis h, w;                      /* a plane under a 1x1 window without padding or stride is one row */
+  int64_t blocks, channels;           /* of x's channels; bytes of them */
+  int64_t fold;                       /* rows of x in a pixel of the strip */
+  bool phases;                        /* rows and columns a stride apart are side by side in the strip */
+  int64_t pieces, piece_lines, lines; /* parts of a window that are side by side; lines of one, and of a window */
+  int64_t vectors, groups;            /* of output channels */
   bool residual;
 } Layer;
 
 typedef struct Plan {
-  bool by_groups;      /* workers own groups of output channels, else blocks of pairs */
-  int64_t block_pairs; /* maximum of a block */
-  int64_t slots;       /* workers with scratch memory */
+  bool by_groups;           /* workers own groups of output channels, else blocks of pixels */
+  bool across;              /* a matrix goes on from a row to the next one */
+  int64_t block_h, block_w; /* maximum of a block */
+  int64_t rows, matrices;   /* pixels of a matrix; matrices of a block */
+  int64_t slots;            /* workers with scratch memory */
   double seconds;
 } Plan;
 
 typedef struct MatricesSchedule {
   ConvSchedule base;
-  ConvAxis h, w; /* a plane under a 1x1 window without padding or stride is one row */
   Layer layer;
   Plan plan;
 } MatricesSchedule;
@@ -53,69 +58,156 @@ static bool runs_blocked(const Graph *graph, const Convolution *conv) {
   return graph->config->target->has_matrices && conv->groups == 1 && axis_is_known(&conv->h) && axis_is_known(&conv->w);
 }
 
-static bool suits(const Graph *graph, const Node *node, const Convolution *conv) {
-  (void)node;
-  return conv->x_block <= graph->config->target->lanes && dim_optimum(conv->x->shape[0]) > 0;
+/* A layer whose strip is so, with the lines that a window then has. */
+static Layer with_strip(const Layer *layer, int64_t fold, bool phases) {
+  Layer l = *layer;
+  l.fold = fold;
+  l.phases = phases;
+  bool apart = l.w.dilation > 1 || (phases && l.w.stride > 1);
+  l.pieces = ceil_div(l.h.kernel, fold) * (apart ? l.w.kernel : 1);
+  l.piece_lines = ceil_div((apart ? 1 : l.w.kernel) * fold * l.channels, LINE);
+  l.lines = l.pieces * l.piece_lines;
+  return l;
+}
+
+/* With few channels a row of a window leaves most of a line empty. */
+static Layer choose_strip(const Layer *layer) {
+  Layer best = with_strip(layer, 1, false);
+  bool strides = best.h.stride > 1 || best.w.stride > 1, few = best.w.kernel * best.channels < LINE;
+  Layer others[] = {with_strip(layer, 1, strides), best, best};
+  if (few && best.h.dilation == 1) {
+    others[1] = with_strip(layer, best.h.stride, false);
+    others[2] = with_strip(layer, best.h.kernel, false);
+  }
+  if (others[0].lines == best.lines) best = others[0];
+  for (int i = 1; i < 3; i++)
+    if (others[i].lines < best.lines) best = others[i];
+  return best;
 }
 
 static Layer layer_of(const Graph *graph, const Convolution *conv) {
   const Dim *images = conv->x->shape[0];
-  int64_t pixels = dim_value(conv->h.out) * dim_value(conv->w.out), taps = conv->h.kernel * conv->w.kernel;
-  int64_t blocks = ceil_div(conv->channels, conv->x_block);
   Layer l = {.images = max_int(1, dim_optimum(images)),
              .images_known = dim_is_const(images),
-             .pairs = ceil_div(pixels, 2 * MATRIX_ROWS),
-             .window = taps * blocks * conv->x_block,
+             .blocks = ceil_div(conv->channels, conv->x_block),
              .vectors = ceil_div(conv->kernels, graph->config->target->lanes),
-             .copies = blocks * (conv->w.dilation == 1 ? conv->h.kernel : taps),
              .residual = conv->residual != NULL};
-  l.rows = ceil_div(pixels, 2 * l.pairs);
-  l.span = min_int(pixels, 2 * l.rows);
-  l.lines = ceil_div(l.window, LINE);
-  l.panel_row = (l.lines | 1) * LINE; /* with an even number, few sets of the caches would be used */
+  convolution_rows(graph->dims, conv, &l.h, &l.w);
+  l.out_h = dim_value(l.h.out);
+  l.out_w = dim_value(l.w.out);
+  l.channels = l.blocks * conv->x_block;
   l.groups = ceil_div(l.vectors, VECTORS);
-  return l;
+  return choose_strip(&l);
+}
+
+/* ---- blocks ---- */
+
+/* In the strip: from a row or column of the output to the next one. */
+static int64_t step_h(const Layer *l) { return l->fold > 1 || l->phases ? 1 : l->h.stride; }
+static int64_t step_w(const Layer *l) { return l->phases ? 1 : l->w.stride; }
+
+/* What a window reaches over behind its first row or column, without phases. */
+static int64_t reach_h(const Layer *l) {
+  return l->fold > 1 ? (l->h.kernel - 1) / l->fold * (l->fold / l->h.stride) : (l->h.kernel - 1) * l->h.dilation;
+}
+static int64_t reach_w(const Layer *l) { return (l->w.kernel - 1) * l->w.dilation; }
+
+/* Columns of the strip of so many of the output. */
+static int64_t strip_w(const Layer *l, int64_t columns) {
+  return (columns - 1) * step_w(l) + reach_w(l) / (l->phases ? l->w.stride : 1) + 1;
+}
+
+/* Pixels of a block's strip. */
+static int64_t strip_pixels(const Layer *l, const Plan *p) {
+  int64_t rows = (p->block_h - 1) * step_h(l) + reach_h(l) / (l->phases ? l->h.stride : 1) + 1;
+  int64_t phases = l->phases ? min_int(l->h.stride, reach_h(l) + 1) * min_int(l->w.stride, reach_w(l) + 1) : 1;
+  return phases * rows * strip_w(l, p->block_w);
+}
+
+/* With what its last matrix reads behind it. */
+static int64_t strip_bytes(const Layer *l, const Plan *p) {
+  int64_t pixel = l->fold * l->channels, behind = MATRIX_ROWS * step_w(l) * pixel + LINE;
+  return round_up(strip_pixels(l, p) * pixel + behind, LINE);
+}
+
+/* Matrices of a block, in each row or across them, whichever loads and multiplies fewer rows. */
+static void choose_matrices(const Layer *l, Plan *p) {
+  int64_t in_row = ceil_div(p->block_w, MATRIX_ROWS);
+  p->rows = ceil_div(p->block_w, in_row);
+  p->matrices = p->block_h * in_row;
+  if (step_w(l) > 1 || step_h(l) > 1) return;
+  int64_t pixels = (p->block_h - 1) * strip_w(l, p->block_w) + p->block_w;
+  int64_t matrices = ceil_div(pixels, MATRIX_ROWS), rows = ceil_div(pixels, matrices);
+  p->across = matrices * (MATRIX_ROWS + rows) < p->matrices * (MATRIX_ROWS + p->rows);
+  if (!p->across) return;
+  p->matrices = matrices;
+  p->rows = rows;
+}
+
+/* Blocks of about so many pixels: rows, or parts of one. A multiple of `cores` of them if there are as many rows. */
+static void divide(const Layer *l, int64_t pixels, int64_t cores, Plan *p) {
+  int64_t in_row = ceil_div(l->out_w, pixels), images = l->images;
+  if (l->out_h == 1) in_row = min_int(ceil_div(l->out_w, MATRIX_ROWS), round_up(in_row * images, cores) / images);
+  p->block_w = ceil_div(l->out_w, in_row);
+  int64_t blocks = ceil_div(l->out_h, in_row > 1 ? 1 : pixels / l->out_w);
+  blocks = min_int(l->out_h, ceil_div(round_up(blocks * images, cores), images));
+  p->block_h = ceil_div(l->out_h, blocks);
+}
+
+/* The same, or smaller ones, for a strip of MAX_STRIP_BYTES: is that possible? */
+static bool choose_blocks(const Layer *l, int64_t pixels, int64_t cores, Plan *p) {
+  for (; pixels >= 2 * MATRIX_ROWS; pixels /= 2) {
+    divide(l, pixels, cores, p);
+    if (strip_bytes(l, p) <= MAX_STRIP_BYTES) return true;
+  }
+  return false;
+}
+
+static bool suits(const Graph *graph, const Node *node, const Convolution *conv) {
+  (void)node;
+  if (conv->x_block > graph->config->target->lanes || dim_optimum(conv->x->shape[0]) <= 0) return false;
+  Layer layer = layer_of(graph, conv);
+  return choose_blocks(&layer, 2 * MATRIX_ROWS, 1, &(Plan){.slots = 1});
+}
+
+static int64_t blocks_of(const Layer *l, const Plan *p) {
+  return ceil_div(l->out_h, p->block_h) * ceil_div(l->out_w, p->block_w);
 }
 
 /* ---- time ---- */
 
-/* Fitted to layers of ResNet-50 on one core of Emerald Rapids at 3 GHz, in cycles. */
-static const double CYCLES_A_LINE = 1.75;    /* of two matrices and their weights, which are loaded for each product */
-static const double CYCLES_A_SUM = 25;       /* of a matrix: to start, and to store it */
-static const double CYCLES_A_VECTOR = 2.7;   /* of results */
+/* Fitted to layers of five networks, in blocks of 1 to 256 pairs, on one core of Emerald Rapids at 2.9 GHz, in cycles.
+ */
+static const double CYCLES_A_LINE = 1.85;    /* of two matrices and their weights, which are loaded for each product */
+static const double CYCLES_A_SUM = 35;       /* of a matrix: to start, and to store it */
+static const double CYCLES_A_VECTOR = 2;     /* of results */
 static const double CYCLES_A_RESIDUAL = 2.5; /* more, with one */
-static const double CYCLES_A_COPY = 1.5;     /* of a panel */
-static const double CYCLES_A_BYTE = 0.08;    /* of a panel, where it and weights leave L1 */
+static const double CYCLES_A_COPY = 2.2;     /* of a strip: a block of channels, or a part of a padded pixel */
 static const double UNHIDDEN = 0.15;         /* part of the shorter of computing and reading */
 static const double USABLE = 0.7;            /* share of a cache that data may fill and stay */
 
-static int64_t panel_of(const Layer *l, const Plan *p) { return p->block_pairs * l->span * l->panel_row; }
-
 /* The work of the busiest worker. */
 typedef struct Share {
-  double blocks, pairs, vectors; /* pairs: of all its blocks */
+  double blocks, vectors;
 } Share;
 
 static Share share_of(const Layer *l, const Plan *p) {
-  int64_t pairs = l->images * l->pairs, blocks = ceil_div(pairs, p->block_pairs);
+  int64_t blocks = l->images * blocks_of(l, p);
   if (p->by_groups)
-    return (Share){(double)blocks, (double)pairs, (double)min_int(l->vectors, VECTORS * ceil_div(l->groups, p->slots))};
-  int64_t own = ceil_div(blocks, p->slots);
-  return (Share){(double)own, (double)ceil_div(pairs * own, blocks), (double)l->vectors};
+    return (Share){(double)blocks, (double)min_int(l->vectors, VECTORS * ceil_div(l->groups, p->slots))};
+  return (Share){(double)ceil_div(blocks, p->slots), (double)l->vectors};
 }
 
-static double product_cycles(const Layer *l, const Share *s) {
-  double matrices = s->pairs * s->vectors * 2, rows = (double)l->rows, lines = (double)l->lines;
+static double product_cycles(const Layer *l, const Plan *p, const Share *s) {
+  double rows = (double)(p->matrices * p->rows), pairs = (double)ceil_div(p->matrices, 2);
   double products =
-      CYCLES_A_LINE * (s->pairs * lines * (ceil(s->vectors / VECTORS) * 2 * rows + s->vectors * MATRIX_ROWS));
-  double vectors = matrices * rows * (CYCLES_A_VECTOR + (l->residual ? CYCLES_A_RESIDUAL : 0));
-  return products + matrices * CYCLES_A_SUM + vectors;
+      CYCLES_A_LINE * (double)l->lines * (ceil(s->vectors / VECTORS) * rows + s->vectors * MATRIX_ROWS * pairs);
+  double vectors = s->vectors * rows * (CYCLES_A_VECTOR + (l->residual ? CYCLES_A_RESIDUAL : 0));
+  return s->blocks * (products + (double)p->matrices * s->vectors * CYCLES_A_SUM + vectors);
 }
 
-static double panel_cycles(const Machine *m, const Layer *l, const Plan *p, const Share *s) {
-  double pixels = s->pairs * (double)l->span, kept = (double)panel_of(l, p) + s->vectors * (double)(l->lines * MATRIX);
-  double bytes = kept > USABLE * (double)m->l1_bytes ? CYCLES_A_BYTE * (double)l->window : 0;
-  return pixels * (CYCLES_A_COPY * (double)l->copies + bytes);
+static double strip_cycles(const Layer *l, const Plan *p, const Share *s) {
+  return CYCLES_A_COPY * s->blocks * (double)(strip_pixels(l, p) * l->fold * l->blocks);
 }
 
 /* Time to read bytes repeatedly, from the cache that holds them. */
@@ -128,23 +220,23 @@ static double read_seconds(const Machine *m, const Layer *l, const Plan *p, cons
   double weights = s->vectors * (double)(l->lines * MATRIX);
   double first = weights / (1e9 * m->dram_gbps * (p->by_groups || p->slots == 1 ? 1 : SAME_DATA));
   return first + again_seconds(m, weights, s->blocks - 1) +
-         again_seconds(m, (double)panel_of(l, p), s->blocks * s->vectors / VECTORS);
+         again_seconds(m, (double)strip_bytes(l, p), s->blocks * s->vectors / VECTORS);
 }
 
 static double plan_seconds(const Machine *m, const Layer *l, const Plan *p) {
   Share share = share_of(l, p);
-  double products = seconds_of_cycles(m, product_cycles(l, &share)), panels = panel_cycles(m, l, p, &share);
-  return overlapped(products, read_seconds(m, l, p, &share), UNHIDDEN) + seconds_of_cycles(m, panels);
+  double products = seconds_of_cycles(m, product_cycles(l, p, &share)), strips = strip_cycles(l, p, &share);
+  return overlapped(products, read_seconds(m, l, p, &share), UNHIDDEN) + seconds_of_cycles(m, strips);
 }
 
 /* ---- choice ---- */
 
 static Plan plan_of(const Machine *machine, const Layer *l, const Knobs *knobs) {
   Plan p = {.by_groups = knobs->value[KNOB_matrices_int8_by_groups]};
-  int64_t pairs = l->images * l->pairs, blocks = ceil_div(pairs, knobs->value[KNOB_matrices_int8_pairs]);
-  if (!p.by_groups) blocks = min_int(pairs, round_up(blocks, machine->cores));
-  p.block_pairs = ceil_div(pairs, blocks);
-  int64_t shares = p.by_groups ? l->groups : ceil_div(pairs, p.block_pairs);
+  int64_t pixels = 2 * MATRIX_ROWS * (int64_t)knobs->value[KNOB_matrices_int8_pairs];
+  choose_blocks(l, pixels, p.by_groups ? 1 : machine->cores, &p);
+  choose_matrices(l, &p);
+  int64_t shares = p.by_groups ? l->groups : l->images * blocks_of(l, &p);
   p.slots = l->images_known || p.by_groups ? min_int(machine->cores, shares) : machine->cores;
   p.seconds = plan_seconds(machine, l, &p);
   return p;
@@ -154,7 +246,8 @@ static void list(Graph *graph, const Node *node, const Convolution *conv, ConvCa
   (void)node;
   Layer layer = layer_of(graph, conv);
   for (int by_groups = 0; by_groups <= 1; by_groups++)
-    for (int64_t pairs = 1; pairs < 2 * layer.images * layer.pairs && pairs <= 64; pairs *= 2) {
+    for (int64_t pairs = 1; pairs < 4 * ceil_div(layer.out_h * layer.out_w, 2 * MATRIX_ROWS) && pairs <= 256;
+         pairs *= 2) {
       Knobs knobs = {{[KNOB_matrices_int8_pairs] = (int)pairs, [KNOB_matrices_int8_by_groups] = by_groups}};
       Plan plan = plan_of(graph->config->machine, &layer, &knobs);
       candidates_add(candidates, &knobs, plan.seconds, true);
@@ -168,10 +261,11 @@ static void fit(Graph *graph, const Node *node, const Convolution *conv, Knobs *
   value[KNOB_matrices_int8_by_groups] = value[KNOB_matrices_int8_by_groups] != 0;
 }
 
-/* "matrices_int8_b8_groups_3x3s1c64o64_56x56": the block, then the differences between layers of one plan. */
+/* "matrices_int8_b4x56_groups_3x3s1c64o64_56x56": the block, then the differences between layers of one plan. */
 static const char *text_of(Arena *arena, const Convolution *conv, const Plan *p) {
   Text text = text_new(arena);
-  text_add(&text, "matrices_int8_b%lld%s", (long long)p->block_pairs, p->by_groups ? "_groups" : "");
+  text_add(&text, "matrices_int8_b%lldx%lld%s", (long long)p->block_h, (long long)p->block_w,
+           p->by_groups ? "_groups" : "");
   layer_text(&text, conv, conv->h.out, conv->w.out);
   return text.data;
 }
@@ -180,7 +274,6 @@ static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *con
   (void)node;
   MatricesSchedule *schedule = ARENA_NEW(graph->arena, MatricesSchedule);
   schedule->base.reads_residual_last = true;
-  convolution_rows(graph->dims, conv, &schedule->h, &schedule->w);
   schedule->layer = layer_of(graph, conv);
   schedule->plan = plan_of(graph->config->machine, &schedule->layer, knobs);
   schedule->base.seconds = schedule->plan.seconds;
@@ -190,9 +283,7 @@ static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *con
 
 /* ---- memory ---- */
 
-static int64_t panel_bytes(const MatricesSchedule *s) { return panel_of(&s->layer, &s->plan); }
-
-static int64_t slot_bytes(const MatricesSchedule *s) { return panel_bytes(s) + SUM_BYTES; }
+static int64_t slot_bytes(const MatricesSchedule *s) { return strip_bytes(&s->layer, &s->plan) + SUM_BYTES; }
 
 static void scratch(Graph *graph, Node *node) {
   const MatricesSchedule *schedule = schedule_of(node);
@@ -206,14 +297,20 @@ static int64_t column_of(const Layer *l, int64_t kernel, int64_t lanes, int64_t 
   return first * l->lines * MATRIX + (vector - first) * MATRIX + kernel % lanes * STEP_CHANNELS;
 }
 
+/* Where a weight is in its window, in bytes. */
+static int64_t place_of(const Layer *l, int64_t channel, int64_t r, int64_t s) {
+  int64_t row = r / l->fold, in_pixel = r % l->fold * l->channels + channel;
+  if (l->pieces > ceil_div(l->h.kernel, l->fold)) return (row * l->w.kernel + s) * l->piece_lines * LINE + in_pixel;
+  return row * l->piece_lines * LINE + s * l->fold * l->channels + in_pixel;
+}
+
 static void pack_weights(const Graph *graph, const MatricesSchedule *s, const int8_t *source, int8_t *packed) {
   const Convolution *conv = &s->base.conv;
-  int64_t taps = conv->h.kernel * conv->w.kernel, block = conv->x_block;
   for (int64_t k = 0; k < conv->kernels; k++) {
     int64_t line, column = column_of(&s->layer, k, graph->config->target->lanes, &line);
     for (int64_t c = 0; c < conv->channels; c++)
-      for (int64_t tap = 0; tap < taps; tap++) {
-        int64_t at = (c / block * taps + tap) * block + c % block;
+      for (int64_t tap = 0; tap < conv->h.kernel * conv->w.kernel; tap++) {
+        int64_t at = place_of(&s->layer, c, tap / conv->w.kernel, tap % conv->w.kernel);
         packed[column + at / LINE * line + at % LINE / STEP_CHANNELS * LINE + at % STEP_CHANNELS] = *source++;
       }
   }
@@ -235,11 +332,20 @@ static void pack(Graph *graph, Node *node) {
 static KernelSpec *spec_of(const Graph *graph, const Node *node) {
   const MatricesSchedule *schedule = schedule_of(node);
   KernelSpec *spec = kernel_spec_new(graph->arena, "conv_matrices_int8");
-  kernel_window(spec, 2, &schedule->w, &schedule->h, NULL);
-  kernel_plane(spec, &schedule->h, &schedule->w);
+  const Layer *layer = &schedule->layer;
+  const Plan *plan = &schedule->plan;
+  kernel_window(spec, 2, &layer->w, &layer->h, NULL);
+  kernel_plane(spec, &layer->h, &layer->w);
   kernel_knob(spec, "IN_BLOCK", schedule->base.conv.x_block);
-  kernel_knob(spec, "OC_TAIL", schedule->layer.vectors % VECTORS);
-  kernel_knob(spec, "BY_GROUPS", schedule->plan.by_groups);
+  kernel_knob(spec, "IN_BLOCKS", layer->blocks);
+  kernel_knob(spec, "FOLD", layer->fold);
+  kernel_knob(spec, "PHASES", layer->phases);
+  kernel_knob(spec, "BLOCK_H", plan->block_h);
+  kernel_knob(spec, "BLOCK_W", plan->block_w);
+  kernel_knob(spec, "ROWS", plan->rows);
+  kernel_knob(spec, "ACROSS", plan->across);
+  kernel_knob(spec, "OC_TAIL", layer->vectors % VECTORS);
+  kernel_knob(spec, "BY_GROUPS", plan->by_groups);
   knobs_requantise(spec, graph, node);
   return spec;
 }
@@ -253,12 +359,8 @@ static void lower_node(Program *program, Node *node) {
   operand_sharing(call, "y", SHARED_APART);
   operand_value(call, "scratch", node->scratch, READ_WRITE);
   operand_sharing(call, "scratch", SHARED_BY_WORKER);
-  operand_integer(call, "channels", conv->channels);
   operand_integer(call, "kernels", conv->kernels);
-  operand_integer(call, "lines", schedule->layer.lines);
-  operand_integer(call, "panel_row", schedule->layer.panel_row);
-  operand_integer(call, "block_pairs", schedule->plan.block_pairs);
-  operand_integer(call, "panel_bytes", panel_bytes(schedule));
+  operand_integer(call, "strip_bytes", strip_bytes(&schedule->layer, &schedule->plan));
   operand_integer(call, "slots", schedule->plan.slots);
   operand_integer(call, "slot", graph_slot_bytes(graph, node, slot_bytes(schedule)));
   convolution_flops(call, conv, 1);
