@@ -2,8 +2,10 @@
 /*
  * Convolution of quantised tensors, bytes blocked by channels, [N][ceil(C / block)][H][W][block]:
  *   sum[n, k, oh, ow] = bias[k] + sum over c, r, s of (x[n, c, ih, iw] - zero) w[k, c, r, s],
- *   y = saturate(round(scale[k] * sum) + y_zero), as templates/conv_direct_int8.c computes it, bit for bit,
- * for CPUs that multiply matrices of bytes in registers (simd/matrices.h).
+ *   y = saturate(round(scale[k] * sum) + y_zero),
+ * or with FLOATS, in f32: y = epilogue((x_scale * scale[k]) * sum + bias[k] + residual),
+ * as templates/conv_direct_int8.c computes it, bit for bit, for CPUs that multiply matrices of bytes in registers
+ * (simd/matrices.h).
  *
  * Output is divided into blocks of BLOCK_H x BLOCK_W pixels of an image. What a block reads is copied to a strip, in
  * which a pixel's channels are side by side and the padding is x's zero point:
@@ -97,12 +99,19 @@ enum { BOUNDS = 0 };
 /* What becomes of y: nothing; or it is taken to another scale, by factors or divided (requantise.h).
  * legal: 0..2 */
 enum { STEP = 0 };
-/* 1: STEP adds residual, of y's shape.
+/* 1: STEP, or with FLOATS the kernel, adds residual, of y's shape.
  * legal: 0 1 */
 enum { RESIDUAL = 0 };
+/* 1: y and the residual are of f32, and x's scale and zero point are known in the run only.
+ * legal: 0 1 */
+enum { FLOATS = 0 };
+/* 1: y has a bias, of f32.
+ * legal: 0 1 */
+enum { BIAS = 0 };
 
 enum { LINE = MATRIX_BYTES, VECTORS = 2, MATRIX = MATRIX_ROWS * LINE };
 enum { OUT_PLANE = OUT_H * OUT_W * LANES, IN_PLANE = IN_H * IN_W * IN_BLOCK };
+enum { SIZE = FLOATS ? 4 : 1 }; /* bytes of an element of y */
 /* A pixel of the strip, in bytes: FOLD rows of CHANNELS. */
 enum { CHANNELS = IN_BLOCKS * IN_BLOCK, PIXEL = FOLD * CHANNELS };
 /* Rows and columns of the input from one of the strip to the next; of the strip from one of the output to the next. */
@@ -124,18 +133,22 @@ enum { LINES = WINDOW_ROWS * PIECES * PIECE_LINES };
 /* Pixels of a row that matrices go over: of whole matrices, or all of the strip. */
 enum { WIDTH = ACROSS ? STRIP_W : (BLOCK_W + ROWS - 1) / ROWS * ROWS };
 
+/* hook: with FLOATS maps an element of the result; x and the result are one vector of channels. */
+static inline vec epilogue(vec x) { return x; }
+
 typedef struct Conv {
   const uint8_t *x, *residual;
   const int8_t *w;
   const int32_t *start;
-  const float *scale;
+  const float *scale, *bias;
   uint8_t *y;
   Finish finish;
+  float x_scale;  /* with FLOATS */
   uint8_t *strip; /* this worker's working memory */
   int32_t *sums;
   uint8_t zero; /* of x */
   int64_t groups;
-  int64_t x_image, residual_image, y_image; /* bytes from one image to the next */
+  int64_t x_image, residual_image, y_image; /* elements from one image to the next */
 } Conv;
 
 /* A part of an image's output. */
@@ -240,18 +253,37 @@ SIMD_FUNCTION void multiply(const Conv *c, matrices *m, const uint8_t *first, co
 
 /* Where a matrix's results go in a vector of output channels. */
 typedef struct Target {
-  const float *scale;
+  const float *scale, *bias;
   const uint8_t *residual;
   uint8_t *y;
 } Target;
 
 static Target target_of(const Conv *c, int64_t image, int64_t pixel, int64_t vector) {
   int64_t at = vector * OUT_PLANE + pixel * LANES;
-  return (Target){c->scale + vector * LANES, RESIDUAL ? c->residual + image * c->residual_image + at : NULL,
-                  c->y + image * c->y_image + at};
+  return (Target){.scale = c->scale + vector * LANES,
+                  .bias = BIAS ? c->bias + vector * LANES : NULL,
+                  .residual = RESIDUAL ? c->residual + (image * c->residual_image + at) * SIZE : NULL,
+                  .y = c->y + (image * c->y_image + at) * SIZE};
 }
 
-SIMD_FUNCTION void end_rows(const int32_t *sums, int64_t row, int count, const Target *t, const Finish *f) {
+SIMD_FUNCTION void end_in_floats(const Conv *c, const int32_t *sums, int64_t row, int count, const Target *t) {
+  const vec scale = vmul(vset(c->x_scale), vload(t->scale));
+#pragma clang loop unroll(full)
+  for (int i = 0; i < count; i++) {
+    const int64_t at = (row + i) * LANES * SIZE;
+    vec y = vmul(vint_to_float(vint_load(sums + (row + i) * LANES)), scale);
+    if (BIAS) y = vadd(y, vload(t->bias));
+    if (RESIDUAL) y = vadd(y, vload((const float *)(t->residual + at)));
+    vstore((float *)(t->y + at), epilogue(y));
+  }
+}
+
+SIMD_FUNCTION void end_rows(const Conv *c, const int32_t *sums, int64_t row, int count, const Target *t,
+                            const Finish *f) {
+  if (FLOATS) {
+    end_in_floats(c, sums, row, count, t);
+    return;
+  }
   vec scale = vload(t->scale), scaled[4];
 #pragma clang loop unroll(full)
   for (int i = 0; i < count; i++) scaled[i] = vmul(vint_to_float(vint_load(sums + (row + i) * LANES)), scale);
@@ -259,10 +291,10 @@ SIMD_FUNCTION void end_rows(const int32_t *sums, int64_t row, int count, const T
 }
 
 /* `count` rows. */
-SIMD_FUNCTION void end_sums(const int32_t *sums, int64_t count, const Target *t, const Finish *f) {
+SIMD_FUNCTION void end_sums(const Conv *c, const int32_t *sums, int64_t count, const Target *t, const Finish *f) {
   int64_t row = 0;
-  for (; row + 4 <= count; row += 4) end_rows(sums, row, 4, t, f);
-  for (; row < count; row++) end_rows(sums, row, 1, t, f);
+  for (; row + 4 <= count; row += 4) end_rows(c, sums, row, 4, t, f);
+  for (; row < count; row++) end_rows(c, sums, row, 1, t, f);
 }
 
 /* The matrix's pixels that the block has, from pixel `at` of its rows on. */
@@ -272,7 +304,7 @@ SIMD_FUNCTION void end_matrix(const Conv *c, const Block *b, const int32_t *sums
   for (int64_t m = 0; m < ROWS && row < b->rows; m += WIDTH - column, column = 0, row++) {
     const int64_t count = min_i64(ROWS - m, b->columns - column);
     const Target target = target_of(c, b->image, (b->row + row) * OUT_W + b->column + column, vector);
-    end_sums(sums + m * LANES, count, &target, f);
+    end_sums(c, sums + m * LANES, count, &target, f);
   }
 }
 
@@ -286,29 +318,46 @@ static const uint8_t *window_of(const Conv *c, int64_t at) {
   return c->strip + at / WIDTH * STEP_H * STRIP_ROW + at % WIDTH * STEP_W * PIXEL;
 }
 
+/* A group of output channels: its weights, and what its sums begin with. */
+typedef struct Group {
+  const int8_t *w;
+  const int32_t *start;
+  int64_t vector; /* the first one */
+} Group;
+
+/* The product of the weights' sums with the zero point that the run tells. */
+SIMD_FUNCTION void starts_in_floats(const Conv *c, int64_t vector, int vectors, int32_t *start) {
+  const int zero = SIGNED_X ? (int8_t)c->zero : c->zero;
+#pragma clang loop unroll(full)
+  for (int v = 0; v < vectors; v++)
+    vint_store(start + v * LANES, vint_mul(vint_load(c->start + (vector + v) * LANES), vint_set(-zero)));
+}
+
 /* Matrices i and, with a count of 2, i + 1 of a block. ahead: ahead_lines for each line of the window. */
-SIMD_FUNCTION void run_matrices(const Conv *c, matrices *m, const Block *b, int64_t i, int count, int64_t group,
+SIMD_FUNCTION void run_matrices(const Conv *c, matrices *m, const Block *b, int64_t i, int count, const Group *g,
                                 int vectors, const int8_t *ahead, int64_t ahead_lines) {
   const Finish f = c->finish; /* bytes that are stored may be anything in memory */
-  const int64_t at = i * ROWS, vector = group * VECTORS;
-  multiply(c, m, window_of(c, at), window_of(c, at + ROWS), count, c->w + vector * LINES * MATRIX,
-           c->start + vector * LANES, vectors, ahead, ahead_lines);
+  const int64_t at = i * ROWS;
+  multiply(c, m, window_of(c, at), window_of(c, at + ROWS), count, g->w, g->start, vectors, ahead, ahead_lines);
 #pragma clang loop unroll(full)
   for (int v = 0; v < vectors; v++) {
-    end_matrix(c, b, c->sums + v * MATRIX_ROWS * LANES, at, vector + v, &f);
-    if (count > 1) end_matrix(c, b, c->sums + (VECTORS + v) * MATRIX_ROWS * LANES, at + ROWS, vector + v, &f);
+    end_matrix(c, b, c->sums + v * MATRIX_ROWS * LANES, at, g->vector + v, &f);
+    if (count > 1) end_matrix(c, b, c->sums + (VECTORS + v) * MATRIX_ROWS * LANES, at + ROWS, g->vector + v, &f);
   }
 }
 
 /* While weights come from memory, each pair prefetches a part of the next group's. */
 SIMD_FUNCTION void matrices_of_group(const Conv *c, matrices *m, const Block *b, int64_t group, int vectors) {
-  const int64_t count = matrices_of(b);
+  const int64_t count = matrices_of(b), vector = group * VECTORS;
   const int64_t ahead_lines = b->is_first ? ceil_div(VECTORS * MATRIX_ROWS, ceil_div(count, 2)) : 0;
-  const int8_t *ahead = c->w + (group + 1) * VECTORS * LINES * MATRIX;
+  const int8_t *ahead = c->w + (vector + VECTORS) * LINES * MATRIX;
+  int32_t start[VECTORS * LANES];
+  if (FLOATS) starts_in_floats(c, vector, vectors, start);
+  const Group g = {c->w + vector * LINES * MATRIX, FLOATS ? start : c->start + vector * LANES, vector};
   int64_t i = 0;
   for (; i + 2 <= count; i += 2, ahead += LINES * ahead_lines * LINE)
-    run_matrices(c, m, b, i, 2, group, vectors, ahead, ahead_lines);
-  if (i < count) run_matrices(c, m, b, i, 1, group, vectors, ahead, ahead_lines);
+    run_matrices(c, m, b, i, 2, &g, vectors, ahead, ahead_lines);
+  if (i < count) run_matrices(c, m, b, i, 1, &g, vectors, ahead, ahead_lines);
 }
 
 static void run_group(const Conv *c, matrices *m, const Block *b, int64_t group) {
@@ -336,13 +385,16 @@ static Block block_of(int64_t item) {
 }
 
 /* x: blocked by IN_BLOCK, residual, y: by LANES; lanes past the last channel may have any value, and multiply weights
- * of zero. start, scale: whole blocks. x_zero: as a byte of x. finish: the fields of Finish, in order. scratch: a slot
+ * of zero. Images are x_image, residual_image and y_image elements apart. start, scale: whole blocks. x_zero: as a byte
+ * of x. finish: the fields of Finish, in order. With FLOATS bias is as scale, or NULL; start has the sums of weights;
+ * x_scale and x_point, its zero point, are of one element, which NULL says to be 0. scratch: a slot
  * for each of `slots` workers, `slot` bytes apart: the strip, of strip_bytes bytes, and sums. Workers past `slots` have
  * nothing to do. */
 static void conv_matrices_int8(const Team *team, const uint8_t *x, const int8_t *w, const int32_t *start,
-                               const float *scale, const uint8_t *residual, uint8_t *y, const float *finish,
-                               uint8_t *scratch, int64_t n, int64_t x_image, int64_t residual_image, int64_t y_image,
-                               int64_t x_zero, int64_t kernels, int64_t strip_bytes, int64_t slots, int64_t slot) {
+                               const float *scale, const float *bias, const float *x_scale, const uint8_t *x_point,
+                               const uint8_t *residual, uint8_t *y, const float *finish, uint8_t *scratch, int64_t n,
+                               int64_t x_image, int64_t residual_image, int64_t y_image, int64_t x_zero,
+                               int64_t kernels, int64_t strip_bytes, int64_t slots, int64_t slot) {
   int64_t workers = min_i64(slots, team->size), rank = min_i64(team->rank, slots - 1);
   uint8_t *own = scratch + rank * slot;
   Conv c = {.x = x,
@@ -350,8 +402,8 @@ static void conv_matrices_int8(const Team *team, const uint8_t *x, const int8_t 
             .w = w,
             .start = start,
             .scale = scale,
+            .bias = bias,
             .y = y,
-            .finish = finish_of(finish),
             .strip = own,
             .sums = (int32_t *)(own + strip_bytes),
             .zero = (uint8_t)x_zero,
@@ -359,6 +411,9 @@ static void conv_matrices_int8(const Team *team, const uint8_t *x, const int8_t 
             .x_image = x_image,
             .residual_image = residual_image,
             .y_image = y_image};
+  if (!FLOATS) c.finish = finish_of(finish);
+  if (FLOATS) c.x_scale = *x_scale;
+  if (FLOATS) c.zero = x_point ? *x_point : 0;
   int64_t block = 0, last_block = n * BLOCKS, group = 0, last_group = c.groups;
   share_of(team, workers, BY_GROUPS ? c.groups : n * BLOCKS, BY_GROUPS ? &group : &block,
            BY_GROUPS ? &last_group : &last_block);

@@ -3,7 +3,7 @@
 scale and zero point are constants, or the run tells them. What is expected is summed in 64 bits."""
 import numpy
 import pytest
-from test_integer_convolutions import BOTH, CASES, convolution, sums_of
+from test_integer_convolutions import BOTH, CASES, MATRICES, MATRICES_KNOBS, WITH_MATRICES, convolution, schedules_of, sums_of
 
 from support.amount import some
 from support.emitted import TARGETS, assert_same, run_by, run_module
@@ -45,9 +45,9 @@ def to_floats(name, kind, **case):
     return model, feeds, due
 
 
-def everything(names):
+def everything(names, cases=CASES, shift=0):
     """All cases, of the kinds in turn."""
-    made = [to_floats(name, KINDS[i % len(KINDS)], **CASES[name]) for i, name in enumerate(names)]
+    made = [to_floats(name, KINDS[(i + shift) % len(KINDS)], **cases[name]) for i, name in enumerate(names)]
     model, feeds = merged([part[:2] for part in made])
     return model, feeds, {f"p{k}_{part[0].outputs[0]}": part[2] for k, part in enumerate(made)}
 
@@ -79,6 +79,14 @@ def test_schedules_are_exact(compile, tmp_path, schedule):
     model, feeds, due = everything([name for name in CASES if "depthwise" not in name])
     options = f"--target={WITH_DOT}", f"--conv=direct_int8,{schedule}"
     assert_same(run_module(compile(model.write(tmp_path), *options), feeds, (1, 3)), due)
+
+
+@pytest.mark.parametrize("shift, knobs", [*enumerate(MATRICES_KNOBS)])
+def test_matrices_are_exact(compile, rnncc, tmp_path, shift, knobs):
+    model, feeds, due = everything([*MATRICES], MATRICES, shift)
+    path, options = model.write(tmp_path), (f"--target={WITH_MATRICES}", f"--conv=matrices_int8,{knobs}")
+    assert len(schedules_of(rnncc, path, "matrices_int8", *options)) == len(MATRICES)
+    assert_same(run_module(compile(path, *options), feeds, (1, 3)), due)
 
 
 def stays(rnncc, path, target):

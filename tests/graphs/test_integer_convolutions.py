@@ -178,7 +178,7 @@ def schedules_of(rnncc, path, algorithm, *options):
     """What runs the network's convolutions by the algorithm: "4x4_3x3_oc2..." of each."""
     done = rnncc("inspect", path, "--dump-after=lower", *options)
     assert done.returncode == 0, done.stderr
-    return re.findall(rf"QLinearConv {algorithm}_(\S+)", done.stdout + done.stderr)
+    return re.findall(rf"(?:QLinearConv|ConvIntegerToFloat) {algorithm}_(\S+)", done.stderr)
 
 
 def winograd_of(rnncc, path, *options):

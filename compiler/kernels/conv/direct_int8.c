@@ -177,7 +177,7 @@ static ConvSchedule *make_by_two(Graph *graph, const Node *node, const Convoluti
 
 /* ---- constants ---- */
 
-/* Behind what pack_requantise() and pack_to_floats() append. */
+/* Behind what pack_result() appends. */
 enum { PACKED_TAPS = PACKED_FINISH + 1 };
 
 /* May products of x's zero point be other than zero? */
@@ -206,10 +206,7 @@ static void pack(Graph *graph, Node *node) {
   int8_t *weights = ARENA_ARRAY(graph->arena, int8_t, bytes);
   direct_pack_bytes(&schedule->weights, numbers.weights, weights);
   graph_pack(graph, node, graph_constant(graph, conv->weights->name, RNNCC_I8, 1, &bytes, weights));
-  if (writes_floats(node))
-    pack_to_floats(graph, node, &numbers);
-  else
-    pack_requantise(graph, node, &numbers, START_OF_DOTS);
+  pack_result(graph, node, &numbers, START_OF_DOTS);
   graph_pack(graph, node, has_point(graph, node) ? sums_of_taps(graph, schedule, &numbers) : NULL);
 }
 
@@ -234,25 +231,8 @@ static KernelSpec *direct_int8_spec(const Graph *graph, const Node *node) {
   if (!axis_is_known(&schedule->w)) kernel_knob(spec, "ANY_WIDTH", 1);
   kernel_knob(spec, "FORM", has_pairs(graph, node));
   kernel_knob(spec, "POINT", has_point(graph, node));
-  if (writes_floats(node))
-    knobs_to_floats(spec, graph, node);
-  else
-    knobs_requantise(spec, graph, node);
+  knobs_result(spec, graph, node);
   return spec;
-}
-
-/* The operands of the other form are absent. */
-static void operands_of_result(Call *call, const Graph *graph, const Node *node) {
-  static const char *const of_floats[] = {"bias", "x_scale", "x_point"};
-  operand_value(call, "taps", node->packed[PACKED_TAPS], READ);
-  if (writes_floats(node)) {
-    operands_to_floats(call, graph, node);
-    operand_value(call, "finish", NULL, READ);
-    operand_integer(call, "x_zero", 0);
-    return;
-  }
-  operands_requantise(call, graph, node);
-  for (size_t i = 0; i < sizeof of_floats / sizeof *of_floats; i++) operand_value(call, of_floats[i], NULL, READ);
 }
 
 static void lower_node(Program *program, Node *node) {
@@ -262,7 +242,8 @@ static void lower_node(Program *program, Node *node) {
   const DirectPlan *plan = &schedule->plan;
   int64_t groups = direct_oc_groups(&schedule->weights);
   Call *call = kernel_call(program, node, direct_int8_spec(graph, node));
-  operands_of_result(call, graph, node);
+  operands_result(call, graph, node);
+  operand_value(call, "taps", node->packed[PACKED_TAPS], READ);
   operand_integer(call, "channels", conv->groups * conv->channels);
   operand_integer(call, "kernels", conv->groups * conv->kernels);
   operand_integer(call, "group_channels", conv->channels);

@@ -8,7 +8,7 @@
 
 #include "kernels/conv/convolution.h"
 #include "kernels/conv/cost.h"
-#include "kernels/conv/requantise.h"
+#include "kernels/conv/to_floats.h"
 #include "kernels/gemm/matrices.h"
 #include "layout/blocked.h"
 #include "machine/targets.h"
@@ -324,7 +324,7 @@ static void pack(Graph *graph, Node *node) {
   pack_weights(graph, schedule, numbers.weights, weights);
   const char *name = schedule->base.conv.weights->name;
   graph_pack(graph, node, graph_constant(graph, name, RNNCC_I8, 1, &bytes, weights));
-  pack_requantise(graph, node, &numbers, START_OF_BYTES);
+  pack_result(graph, node, &numbers, START_OF_BYTES);
 }
 
 /* ---- the call ---- */
@@ -346,7 +346,7 @@ static KernelSpec *spec_of(const Graph *graph, const Node *node) {
   kernel_knob(spec, "ACROSS", plan->across);
   kernel_knob(spec, "OC_TAIL", layer->vectors % VECTORS);
   kernel_knob(spec, "BY_GROUPS", plan->by_groups);
-  knobs_requantise(spec, graph, node);
+  knobs_result(spec, graph, node);
   return spec;
 }
 
@@ -355,7 +355,7 @@ static void lower_node(Program *program, Node *node) {
   const MatricesSchedule *schedule = schedule_of(node);
   const Convolution *conv = &schedule->base.conv;
   Call *call = kernel_call(program, node, spec_of(graph, node));
-  operands_requantise(call, graph, node);
+  operands_result(call, graph, node);
   operand_sharing(call, "y", SHARED_APART);
   operand_value(call, "scratch", node->scratch, READ_WRITE);
   operand_sharing(call, "scratch", SHARED_BY_WORKER);
@@ -370,6 +370,7 @@ static void lower_node(Program *program, Node *node) {
 
 const ConvAlgorithm convolution_matrices_int8 = {.kind = {"matrices_int8", matrices_int8_knobs},
                                                  .integer = true,
+                                                 .to_floats = true,
                                                  .runs_blocked = runs_blocked,
                                                  .suits = suits,
                                                  .list = list,
