@@ -387,9 +387,8 @@ static Block block_of(int64_t item) {
 /* x: blocked by IN_BLOCK, residual, y: by LANES; lanes past the last channel may have any value, and multiply weights
  * of zero. Images are x_image, residual_image and y_image elements apart. start, scale: whole blocks. x_zero: as a byte
  * of x. finish: the fields of Finish, in order. With FLOATS bias is as scale, or NULL; start has the sums of weights;
- * x_scale and x_point, its zero point, are of one element, which NULL says to be 0. scratch: a slot
- * for each of `slots` workers, `slot` bytes apart: the strip, of strip_bytes bytes, and sums. Workers past `slots` have
- * nothing to do. */
+ * x_scale and x_point, its zero point, are of one element, which NULL says to be 0. scratch: a slot for each of `slots`
+ * workers, `slot` bytes apart: the strip, of strip_bytes bytes, and sums. Workers past `slots` have nothing to do. */
 static void conv_matrices_int8(const Team *team, const uint8_t *x, const int8_t *w, const int32_t *start,
                                const float *scale, const float *bias, const float *x_scale, const uint8_t *x_point,
                                const uint8_t *residual, uint8_t *y, const float *finish, uint8_t *scratch, int64_t n,

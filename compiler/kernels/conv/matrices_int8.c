@@ -19,8 +19,9 @@
 
 /* Of the template. */
 enum { LINE = MATRIX_BYTES, VECTORS = 2, MATRIX = MATRIX_ROWS * LINE, SUM_BYTES = 2 * VECTORS * MATRIX };
-enum { MAX_BLOCK = 1 << 16 };       /* pairs */
-enum { MAX_STRIP_BYTES = 1 << 28 }; /* as offsets in it are constants of the template */
+enum { LEAST_BLOCK = 2 * MATRIX_ROWS }; /* pixels: a pair */
+enum { MAX_BLOCK = 1 << 16 };           /* pairs */
+enum { MAX_STRIP_BYTES = 1 << 28 };     /* as offsets in it are constants of the template */
 
 /* What plans are made of, at the dims' optimum. */
 typedef struct Layer {
@@ -156,18 +157,20 @@ static void divide(const Layer *l, int64_t pixels, int64_t cores, Plan *p) {
 
 /* The same, or smaller ones, for a strip of MAX_STRIP_BYTES: is that possible? */
 static bool choose_blocks(const Layer *l, int64_t pixels, int64_t cores, Plan *p) {
-  for (; pixels >= 2 * MATRIX_ROWS; pixels /= 2) {
+  divide(l, pixels, cores, p);
+  while (strip_bytes(l, p) > MAX_STRIP_BYTES) {
+    if (pixels == LEAST_BLOCK) return false;
+    pixels = max_int(pixels / 2, LEAST_BLOCK);
     divide(l, pixels, cores, p);
-    if (strip_bytes(l, p) <= MAX_STRIP_BYTES) return true;
   }
-  return false;
+  return true;
 }
 
 static bool suits(const Graph *graph, const Node *node, const Convolution *conv) {
   (void)node;
   if (conv->x_block > graph->config->target->lanes || dim_optimum(conv->x->shape[0]) <= 0) return false;
   Layer layer = layer_of(graph, conv);
-  return choose_blocks(&layer, 2 * MATRIX_ROWS, 1, &(Plan){.slots = 1});
+  return choose_blocks(&layer, LEAST_BLOCK, 1, &(Plan){0});
 }
 
 static int64_t blocks_of(const Layer *l, const Plan *p) {
@@ -233,7 +236,7 @@ static double plan_seconds(const Machine *m, const Layer *l, const Plan *p) {
 
 static Plan plan_of(const Machine *machine, const Layer *l, const Knobs *knobs) {
   Plan p = {.by_groups = knobs->value[KNOB_matrices_int8_by_groups]};
-  int64_t pixels = 2 * MATRIX_ROWS * (int64_t)knobs->value[KNOB_matrices_int8_pairs];
+  int64_t pixels = LEAST_BLOCK * (int64_t)knobs->value[KNOB_matrices_int8_pairs];
   choose_blocks(l, pixels, p.by_groups ? 1 : machine->cores, &p);
   choose_matrices(l, &p);
   int64_t shares = p.by_groups ? l->groups : l->images * blocks_of(l, &p);
@@ -246,8 +249,7 @@ static void list(Graph *graph, const Node *node, const Convolution *conv, ConvCa
   (void)node;
   Layer layer = layer_of(graph, conv);
   for (int by_groups = 0; by_groups <= 1; by_groups++)
-    for (int64_t pairs = 1; pairs < 4 * ceil_div(layer.out_h * layer.out_w, 2 * MATRIX_ROWS) && pairs <= 256;
-         pairs *= 2) {
+    for (int64_t pairs = 1; pairs < 4 * ceil_div(layer.out_h * layer.out_w, LEAST_BLOCK) && pairs <= 256; pairs *= 2) {
       Knobs knobs = {{[KNOB_matrices_int8_pairs] = (int)pairs, [KNOB_matrices_int8_by_groups] = by_groups}};
       Plan plan = plan_of(graph->config->machine, &layer, &knobs);
       candidates_add(candidates, &knobs, plan.seconds, true);
