@@ -5,7 +5,6 @@ import pytest
 
 from kernels.test_conv_winograd_kernels import FORM_KNOBS, FORMS
 from support import kernel_builder
-from support.amount import long_tests
 
 # groups, channels, kernels of one group: lanes and channels that are left over, and none
 LAYERS = [(1, 16, 32), (2, 19, 37), (1, 1, 1), (3, 8, 20)]
@@ -53,9 +52,7 @@ int main(int count, char **arguments) {
 @pytest.mark.parametrize("isa", kernel_builder.isas("sve256", "rvv128"))
 def test_the_module_transforms_as_the_compiler_does(isa, tmp_path):
     kernel_builder.emulator(isa)
-    cases = [(form, 1 + i % 4) for i, form in enumerate(FORMS)]
-    if not long_tests():
-        cases = kernel_builder.share_of(cases, isa)
+    cases = kernel_builder.share_of([(form, 1 + i % 4) for i, form in enumerate(FORMS)], isa)
     for i, (form, vectors) in enumerate(cases):
         folder = tmp_path / str(i)
         folder.mkdir()
