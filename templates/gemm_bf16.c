@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * C = epilogue(scale * A B + addend_scale * addend), with products of bf16 by matrices in registers (panel_matrices.h)
- * and sums in f32. All workers round A to bf16, and meet; then each multiplies its share.
+ * and sums in f32. All workers bring A to bf16, and meet; then each multiplies its share.
  *
- * M is cut into tiles of at most 16 rows, all of one height or one less. Work is cut into (panel, block of one or two
- * tiles), in that order, as in gemm_packed.c: a worker reads few panels of B.
+ * M is cut into tiles of at most 16 rows, or of 5 if each has three parts, all of one height or one less. Work is cut
+ * into (panel, block of one or two tiles), in that order, as in gemm_packed.c: a worker reads few panels of B.
  */
 #include "panel_matrices.h"
 #include "simd/matrices.h"
@@ -15,19 +15,25 @@ enum { VECTORS = 4 };
 /* Depth after which partial sums are stored in C, so that what is in use of a panel stays in cache.
  * legal: 32..1048576 */
 enum { DEPTH_BLOCK = 1024 };
+/* Numbers of bf16 that one of A becomes: it is rounded, or the sum of three.
+ * legal: 1 3 */
+enum { ROW_PARTS = 1 };
 
 #include "parts/gemm_result.h"
+
+/* Rows of A in a tile. */
+enum { TILE_ROWS = MATRIX_ROWS / ROW_PARTS };
 
 /* Bytes of A that all of a worker's panels multiply before the next ones: they stay in its cache. */
 enum { GROUP_BYTES = 512 << 10 };
 
-/* Of the product: A as it is rounded, [tiles][depth / MATRIX_DEPTH][MATRIX_ROWS][MATRIX_DEPTH], and B's panels. */
+/* Of the product: A in bf16, [tiles][depth / MATRIX_DEPTH][MATRIX_ROWS][MATRIX_DEPTH], and B's panels. */
 typedef struct Product {
   Gemm g;
   uint16_t *rounded;
   const uint16_t *panels;
   int64_t tiles, depth; /* depth: of a row, with zeros at its end */
-  int height;           /* of the highest tile */
+  int height;           /* rows of A in the highest tile */
 } Product;
 
 /* ---- rows ---- */
@@ -38,7 +44,7 @@ static inline uint16_t *tile_at(const Product *p, int64_t tile, int64_t k) {
   return p->rounded + (tile * p->depth + k) * MATRIX_ROWS;
 }
 
-/* The next elements of a row, `count` of them, with zeros behind. */
+/* The next elements of a row, `count` of them, with zeros behind, in all its parts. */
 static void round_next(uint16_t *to, const float *a, int64_t a_depth, int64_t count) {
   float numbers[MATRIX_DEPTH] = {0};
   if (a_depth != 1) {
@@ -46,7 +52,8 @@ static void round_next(uint16_t *to, const float *a, int64_t a_depth, int64_t co
     a = numbers;
     count = MATRIX_DEPTH;
   }
-  for (int i = 0; i < MATRIX_DEPTH; i += LANES) store_rounded(to + i, panel_load(a + i, count - i));
+  for (int i = 0; i < MATRIX_DEPTH; i += LANES)
+    store_parts(to + i, MATRIX_DEPTH, panel_load(a + i, count - i), ROW_PARTS);
 }
 
 /* The tile's rows from step k on. Rows of an instruction that are none of M's are zeros. */
@@ -55,7 +62,7 @@ static void round_tile(const Product *p, int64_t tile, int64_t k) {
   int64_t first = tile_begin(p, tile), rows = tile_begin(p, tile + 1) - first;
   uint16_t *to = tile_at(p, tile, k);
   for (int64_t i = 0; i < p->height; i++)
-    round_next(to + i * MATRIX_DEPTH, g->a + (first + i) * g->a_row + k * g->a_depth, g->a_depth,
+    round_next(to + i * ROW_PARTS * MATRIX_DEPTH, g->a + (first + i) * g->a_row + k * g->a_depth, g->a_depth,
                i < rows ? g->k - k : 0);
 }
 
@@ -94,12 +101,14 @@ SIMD_FUNCTION void block(const Product *p, matrices *m, int64_t panel, int64_t k
   for (int t = 0; k && t < tiles; t++) {
     int64_t first = tile_begin(p, tile_index + t), rows = tile_begin(p, tile_index + t + 1) - first;
     tile_from_c(&p->g, sums + t * TILE_FLOATS, first, rows, column);
+    place_parts(sums + t * TILE_FLOATS, rows, VECTORS, ROW_PARTS);
   }
   const int together = tiles > 1 && VECTORS > 2 ? 2 : VECTORS;
   multiply(p, m, panel, k, depth, tile_index, tiles, 0, together, sums);
   if (together < VECTORS) multiply(p, m, panel, k, depth, tile_index, tiles, together, VECTORS - together, sums);
   for (int t = 0; t < tiles; t++) {
     int64_t first = tile_begin(p, tile_index + t), rows = tile_begin(p, tile_index + t + 1) - first;
+    add_parts(sums + t * TILE_FLOATS, rows, VECTORS, ROW_PARTS);
     tile_to_c(&p->g, sums + t * TILE_FLOATS, first, rows, column, k + depth == p->depth);
   }
 }
@@ -152,7 +161,7 @@ static void gemm_bf16(Team *team, const float *a, const uint16_t *b, const float
                      .c_row = c_row},
                .rounded = rounded,
                .panels = b,
-               .tiles = ceil_div(m, MATRIX_ROWS),
+               .tiles = ceil_div(m, TILE_ROWS),
                .depth = round_up(k, MATRIX_DEPTH)};
   int64_t begin, end, blocks = ceil_div(p.tiles, 2);
   if (m) p.height = (int)ceil_div(m, p.tiles);
@@ -161,7 +170,7 @@ static void gemm_bf16(Team *team, const float *a, const uint16_t *b, const float
   team_share(team, p.g.panels * blocks, &begin, &end);
   if (begin == end) return;
   matrices held;
-  matrices_begin(&held, p.height);
+  matrices_begin(&held, p.height * ROW_PARTS);
   share(&p, &held, begin, end, blocks);
   matrices_end(&held);
 }

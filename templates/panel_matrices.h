@@ -2,10 +2,12 @@
 /*
  * Products of up to 32 rows of bf16, or of bytes, with a packed panel by matrices in registers (simd/matrices.h).
  *
- * Rows come in tiles of up to MATRIX_ROWS, and are rounded to bf16 before: halves to even, NaN stays NaN, and an
- * instruction takes what is no normal number for zero. A panel holds `vectors` * LANES columns, packed
- * [depth / 2][vectors][LANES][2]; its depth is a multiple of MATRIX_DEPTH, and what is past the last step counts for
- * nothing where both it and the row are zeros there. LANES is MATRIX_COLUMNS: no other target has such kernels.
+ * Rows come in tiles of up to MATRIX_ROWS. Floats are rounded to bf16 before: halves to even, NaN stays NaN; or each is
+ * the sum of three such numbers, of eight bits each, which stand in three rows below each other, so that its product
+ * with a number of bf16 is as exact as one of floats. An instruction takes what is no normal number for zero. A panel
+ * holds `vectors` * LANES columns, packed [depth / 2][vectors][LANES][2]; its depth is a multiple of MATRIX_DEPTH, and
+ * what is past the last step counts for nothing where both it and the row are zeros there. LANES is MATRIX_COLUMNS: no
+ * other target has such kernels.
  *
  * A sum runs over the depth in order, a matrix after the other, whatever rows are beside it: it has the same bits in
  * each blocking of rows and panels.
@@ -13,7 +15,7 @@
  * Of bytes, rows are u8 and panels s8, packed [depth / MATRIX_BYTES][vectors][MATRIX_ROWS][LANES][4]: what an
  * instruction takes is side by side. Sums are exact, and zeros in the panel suffice past the last step.
  *
- * `tiles`, `vectors` and `products` must be constants once inlined.
+ * `tiles`, `vectors`, `parts` and `products` must be constants once inlined.
  */
 #ifndef PANEL_MATRICES_H
 #define PANEL_MATRICES_H
@@ -35,6 +37,52 @@ SIMD_FUNCTION void store_rounded(uint16_t *to, vec x) {
   matrix_words rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16, quiet = bits >> 16 | 0x40u;
   matrix_words is_nan = (matrix_words)((bits & 0x7fffffffu) > 0x7f800000u);
   *(matrix_halves *)(void *)to = __builtin_convertvector((quiet & is_nan) | (rounded & ~is_nan), matrix_halves);
+}
+
+/* Stores the vector's numbers as sums of `parts` numbers of bf16, each `row` behind the one before it: rounded, if it
+ * is one, else exactly, by three. The bits of a float are cut off, eight at a time. Of an infinite one and of NaN the
+ * rest is zero. */
+SIMD_FUNCTION void store_parts(uint16_t *to, int64_t row, vec x, int parts) {
+  if (parts == 1) {
+    store_rounded(to, x);
+    return;
+  }
+#pragma clang loop unroll(full)
+  for (int part = 0; part < parts; part++) {
+    matrix_words bits = (matrix_words)x, magnitude = bits & 0x7fffffffu;
+    matrix_words is_nan = (matrix_words)(magnitude > 0x7f800000u), is_finite = (matrix_words)(magnitude < 0x7f800000u);
+    matrix_words half = bits >> 16 | (is_nan & 0x40u);
+    *(matrix_halves *)(void *)(to + part * row) = __builtin_convertvector(half, matrix_halves);
+    x = (vec)((matrix_words)vsub(x, (vec)(bits & 0xffff0000u)) & is_finite);
+  }
+}
+
+/* Sums of rows are those of their parts: row m of `tile`, of `vectors` vectors, becomes the sum of rows m * parts and
+ * on, the smallest parts' first. */
+SIMD_FUNCTION void add_parts(float *tile, int64_t rows, int vectors, int parts) {
+  for (int64_t m = 0; parts > 1 && m < rows; m++) {
+#pragma clang loop unroll(full)
+    for (int v = 0; v < vectors; v++) {
+      const float *from = tile + (m * parts * vectors + v) * LANES;
+      vec sum = vload(from + (parts - 1) * vectors * LANES);
+#pragma clang loop unroll(full)
+      for (int part = parts - 2; part >= 0; part--) sum = vadd(vload(from + part * vectors * LANES), sum);
+      vstore(tile + (m * vectors + v) * LANES, sum);
+    }
+  }
+}
+
+/* The other way round: row m goes to row m * parts, and the parts behind it begin with zero. */
+SIMD_FUNCTION void place_parts(float *tile, int64_t rows, int vectors, int parts) {
+  for (int64_t m = rows - 1; parts > 1 && m >= 0; m--) {
+#pragma clang loop unroll(full)
+    for (int v = 0; v < vectors; v++) {
+      float *to = tile + (m * parts * vectors + v) * LANES;
+      vstore(to, vload(tile + (m * vectors + v) * LANES));
+#pragma clang loop unroll(full)
+      for (int part = 1; part < parts; part++) vstore(to + part * vectors * LANES, vzero());
+    }
+  }
 }
 
 /* All that matrices hold is lost where the rows are others than before. */

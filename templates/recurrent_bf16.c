@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One direction of a recurrent layer over all its time steps, as recurrent_steps.c has it, with products of bf16 by
- * matrices in registers (panel_matrices.h): up to 16 samples at once. The input's part of the gates, sums, the cell,
- * its state and Y are f32. Who makes a piece of a hidden state stores it as bf16, too, as the next step multiplies it.
+ * matrices in registers (panel_matrices.h): up to 16 samples at once, or 5 of three parts each. The input's part of the
+ * gates, sums, the cell, its state and Y are f32. Who makes a piece of a hidden state stores it in bf16, too, as the
+ * next step multiplies it.
  */
+
+/* Numbers of bf16 that one of a state becomes: it is rounded, or the sum of three.
+ * legal: 1 3 */
+enum { ROW_PARTS = 1 };
 
 /* Of the forms of recurrent_steps.c: none. */
 enum { PANEL_PARTS = 1, HIDE = 0, HALVES = 0, DEPTH_BLOCK = 0, INPUT = 0, BY_TWO = 0 };
@@ -15,27 +20,27 @@ enum { PANEL_PARTS = 1, HIDE = 0, HALVES = 0, DEPTH_BLOCK = 0, INPUT = 0, BY_TWO
 typedef struct Steps {
   Layer layer;
   const uint16_t *weights, *candidate; /* [panels][depth / 2][vectors][LANES][2]; candidate: of GRU_BEFORE */
-  uint16_t *state[2], *reset;          /* as the layer's, rounded: [B][state_row], zeros behind the units */
+  uint16_t *state[2], *reset;          /* as the layer's, in bf16: [B][ROW_PARTS][state_row], zeros behind the units */
   int64_t state_row, depth;            /* depth: H rounded up to whole matrices */
 } Steps;
 
 /* ---- states ---- */
 
-/* Rounds a sample's units of one panel. */
+/* A sample's units of one panel. */
 SIMD_FUNCTION void round_units(const Steps *s, uint16_t *to, const float *state, int64_t panel, int64_t sample) {
   const Layer *l = &s->layer;
 #pragma clang loop unroll(full)
   for (int u = 0; u < UNIT_VECTORS; u++) {
     int64_t unit = panel * PANEL_UNITS + u * LANES;
     vec x = panel_load(state + sample * l->state_row + unit, l->hidden - unit);
-    store_rounded(to + sample * s->state_row + unit, x);
+    store_parts(to + sample * ROW_PARTS * s->state_row + unit, s->state_row, x, ROW_PARTS);
   }
 }
 
 /* What is multiplied behind the last panel's units. */
 static void clear_rest(const Steps *s, uint16_t *state, int64_t sample) {
   for (int64_t unit = s->layer.panels * PANEL_UNITS; unit < s->depth; unit += LANES)
-    store_rounded(state + sample * s->state_row + unit, vzero());
+    store_parts(state + sample * ROW_PARTS * s->state_row + unit, s->state_row, vzero(), ROW_PARTS);
 }
 
 static void round_state(const Steps *s) {
@@ -67,7 +72,7 @@ SIMD_FUNCTION void finish_row(const Steps *s, int64_t step, int64_t panel, int64
   }
 }
 
-/* The sums of samples first .. first + rows of one panel, [rows][vectors][LANES], begin with the gates. */
+/* The sums of samples first .. first + rows of one panel, [rows][ROW_PARTS][vectors][LANES], begin with the gates. */
 SIMD_FUNCTION void start_sums(const Layer *l, float *tile, int64_t step, int64_t panel, int64_t first, int rows,
                               bool candidate) {
   const int vectors = candidate ? UNIT_VECTORS : PRODUCT_VECTORS, gate = candidate ? 2 * UNIT_VECTORS : 0;
@@ -76,26 +81,58 @@ SIMD_FUNCTION void start_sums(const Layer *l, float *tile, int64_t step, int64_t
 #pragma clang loop unroll(full)
     for (int v = 0; v < vectors; v++) vstore(tile + (m * vectors + v) * LANES, start_of(l, gates, panel, gate + v));
   }
+  place_parts(tile, rows, vectors, ROW_PARTS);
 }
 
-/* Samples first .. first + rows of one panel. candidate: the second half of a GRU_BEFORE step. */
-SIMD_FUNCTION void block(const Steps *s, matrices *m, int64_t step, int64_t panel, int64_t first, int rows,
-                         bool candidate) {
-  const Layer *l = &s->layer;
-  const int vectors = candidate ? UNIT_VECTORS : PRODUCT_VECTORS;
-  const int64_t stride = vectors * LANES * (int64_t)sizeof(float);
-  _Alignas(64) float tile[MATRIX_ROWS * PRODUCT_VECTORS * LANES];
-  start_sums(l, tile, step, panel, first, rows, candidate);
-  if (depth_of(l, step)) {
-    const uint16_t *h = candidate ? s->reset : s->state[step & 1];
-    const uint16_t *weights = (candidate ? s->candidate : s->weights) + panel * s->depth * vectors * LANES;
-    MatrixRows state = {.a = h + first * s->state_row, .ahead = MATRIX_BYTES, .row = 2 * s->state_row};
-    matrices_of_rows(m, rows);
-    matrices_load_sums(m, 1, vectors, tile, 0, stride);
-    matrices_multiply(m, 1, vectors, &state, weights, vectors, s->depth / MATRIX_DEPTH, OF_BF16);
-    matrices_store_sums(m, 1, vectors, tile, 0, stride);
+enum { TILE_FLOATS = MATRIX_ROWS * PRODUCT_VECTORS * LANES };
+
+/* Adds the products with the panel to the sums of `tiles` times `rows` samples; of two tiles two vectors at once. */
+SIMD_FUNCTION void multiply(const Steps *s, matrices *m, float *sums, int64_t step, int64_t panel, int64_t first,
+                            int rows, int tiles, bool candidate) {
+  const int vectors = candidate ? UNIT_VECTORS : PRODUCT_VECTORS, together = tiles > 1 && vectors > 2 ? 2 : vectors;
+  const int64_t stride = vectors * LANES * (int64_t)sizeof(float), row = 2 * s->state_row;
+  const uint16_t *h = (candidate ? s->reset : s->state[step & 1]) + first * ROW_PARTS * s->state_row;
+  const uint16_t *weights = (candidate ? s->candidate : s->weights) + panel * s->depth * vectors * LANES;
+  MatrixRows state = {.a = h, .tile = rows * ROW_PARTS * row, .ahead = MATRIX_BYTES, .row = row};
+  matrices_of_rows(m, rows * ROW_PARTS);
+#pragma clang loop unroll(full)
+  for (int v = 0; v < vectors; v += together) {
+    const int count = v + together < vectors ? together : vectors - v;
+    matrices_load_sums(m, tiles, count, sums + v * LANES, TILE_FLOATS, stride);
+    matrices_multiply(m, tiles, count, &state, weights + v * MATRIX_DEPTH, vectors, s->depth / MATRIX_DEPTH, OF_BF16);
+    matrices_store_sums(m, tiles, count, sums + v * LANES, TILE_FLOATS, stride);
   }
-  for (int i = 0; i < rows; i++) finish_row(s, step, panel, first + i, tile + i * vectors * LANES, candidate);
+}
+
+/* One panel of `tiles` blocks of `rows` samples, from `first` on. candidate: the second half of a GRU_BEFORE step. */
+SIMD_FUNCTION void blocks(const Steps *s, matrices *m, int64_t step, int64_t panel, int64_t first, int rows, int tiles,
+                          bool candidate) {
+  const int vectors = candidate ? UNIT_VECTORS : PRODUCT_VECTORS;
+  _Alignas(64) float sums[2 * TILE_FLOATS];
+  for (int t = 0; t < tiles; t++)
+    start_sums(&s->layer, sums + t * TILE_FLOATS, step, panel, first + t * rows, rows, candidate);
+  if (depth_of(&s->layer, step)) multiply(s, m, sums, step, panel, first, rows, tiles, candidate);
+  for (int t = 0; t < tiles; t++) {
+    float *tile = sums + t * TILE_FLOATS;
+    add_parts(tile, rows, vectors, ROW_PARTS);
+    for (int i = 0; i < rows; i++)
+      finish_row(s, step, panel, first + t * rows + i, tile + i * vectors * LANES, candidate);
+  }
+}
+
+/* This worker's samples of one panel: two blocks of as many read it once. */
+SIMD_FUNCTION void samples(const Steps *s, matrices *m, int64_t step, int64_t panel, bool candidate) {
+  const Layer *l = &s->layer;
+  for (int64_t j = l->block_begin; j < l->block_end;) {
+    int64_t first = block_at(l, j), rows = block_at(l, j + 1) - first;
+    if (j + 1 < l->block_end && block_at(l, j + 2) - first == 2 * rows) {
+      blocks(s, m, step, panel, first, (int)rows, 2, candidate);
+      j += 2;
+    } else {
+      blocks(s, m, step, panel, first, (int)rows, 1, candidate);
+      j++;
+    }
+  }
 }
 
 /* Sweeps this worker's panels, forwards on even steps and backwards on odd ones. The next run does it the other way
@@ -103,11 +140,7 @@ SIMD_FUNCTION void block(const Steps *s, matrices *m, int64_t step, int64_t pane
 SIMD_FUNCTION void sweep(const Steps *s, matrices *m, int64_t step, bool candidate) {
   const Layer *l = &s->layer;
   bool back = (step + l->turn) & 1;
-  for (int64_t i = l->begin; i < l->end; i++) {
-    int64_t panel = back ? l->begin + l->end - 1 - i : i;
-    for (int64_t j = l->block_begin; j < l->block_end; j++)
-      block(s, m, step, panel, block_at(l, j), (int)(block_at(l, j + 1) - block_at(l, j)), candidate);
-  }
+  for (int64_t i = l->begin; i < l->end; i++) samples(s, m, step, back ? l->begin + l->end - 1 - i : i, candidate);
 }
 
 /* meet: others make part of the state. */
@@ -134,14 +167,14 @@ static bool panels_are_shared(const Team *team, int64_t directions) {
   return false;
 }
 
-/* Halves from one sample's rounded state to the next: an odd number of lines, which keeps samples off each other's
+/* Halves from one row of a state to the next: an odd number of lines, which keeps samples off each other's
  * cache sets. */
 static int64_t rounded_row(int64_t units) { return round_up(units, 2 * MATRIX_DEPTH) + MATRIX_DEPTH; }
 
 /* Pointers are those of all directions; `direction` picks one. lengths, initial_* and the outputs may be NULL, and so
  * may what the cell or the knobs do not use. batch_first is ONNX's layout = 1. gates: [T * B, or B *
  * T][directions][panels][GATE_VECTORS][LANES]. memory: directions * BUFFERS * batch * state_row_of() floats. rounded:
- * directions * 3 * batch * rounded_row(panels * PANEL_UNITS) numbers of bf16. */
+ * directions * 3 * batch * ROW_PARTS * rounded_row(panels * PANEL_UNITS) numbers of bf16. */
 static void recurrent_bf16(Team *team, float *gates, const uint16_t *weights, const uint16_t *candidate,
                            const float *after_bias, const float *peepholes, const Length *lengths,
                            const float *initial_h, const float *initial_c, float *y, float *y_h, float *y_c,
@@ -171,9 +204,10 @@ static void recurrent_bf16(Team *team, float *gates, const uint16_t *weights, co
   if (PEEPHOLES) l->peepholes = peepholes + from * 3 * PANEL_UNITS;
   if (y) l->y = y + direction * (batch_first ? 1 : batch) * hidden;
   s.state_row = rounded_row(l->panels * PANEL_UNITS);
-  s.state[0] = rounded + direction * 3 * batch * s.state_row;
-  s.state[1] = s.state[0] + batch * s.state_row;
-  s.reset = s.state[1] + batch * s.state_row;
+  int64_t rows = batch * ROW_PARTS;
+  s.state[0] = rounded + direction * 3 * rows * s.state_row;
+  s.state[1] = s.state[0] + rows * s.state_row;
+  s.reset = s.state[1] + rows * s.state_row;
 
   int64_t outer = direction * (batch_first ? 1 : batch) * hidden, outer_row = (batch_first ? directions : 1) * hidden;
   load_state(l, l->state[0], initial_h ? initial_h + outer : NULL, outer_row);

@@ -83,8 +83,11 @@ static void add_fused(Text *out, const Node *node) {
 static const char *arithmetic_of(const Call *call) {
   const Node *node = call->item->node;
   if (call->products == RNNCC_I8) return "8-bit integers";
-  for (int i = 0; i < node->n_inputs; i++)
-    if (node->inputs[i] && node->inputs[i]->narrow && call->products == RNNCC_F32) return "f32, weights of fewer bits";
+  for (int i = 0; i < node->n_inputs; i++) {
+    const NarrowWeights *narrow = node->inputs[i] ? node->inputs[i]->narrow : NULL;
+    if (narrow && call->products == RNNCC_F32) return "f32, weights of fewer bits";
+    if (narrow && call->products == RNNCC_BF16 && !narrow->rounds_rows) return "f32, as three of bf16";
+  }
   return call->products ? dtype_name(call->products) : "";
 }
 

@@ -37,6 +37,8 @@ void call_bytes_of(Call *call, double each, const Value *value);
 void call_touches(Call *call, const Value *value); /* all bytes of the value, once; NULL: nothing */
 /* The type of its multiply-adds, whose peak speed the profile compares with. */
 void call_products(Call *call, DType dtype);
+/* Each multiply-add told so far is made as so many of that type. */
+void call_in_parts(Call *call, int parts);
 
 /* ---- memory operands. READ: the parameter points to const; WRITE, READ_WRITE: it does not ---- */
 

@@ -46,3 +46,8 @@ void call_touches(Call *call, const Value *value) {
 }
 
 void call_products(Call *call, DType dtype) { call->products = dtype; }
+
+void call_in_parts(Call *call, int parts) {
+  for (int i = 0; i < call->flops_terms.count; i++) call->flops_terms.terms[i].each *= parts;
+  call->flops *= parts;
+}

@@ -76,9 +76,10 @@ def test_its_data_are_what_the_graph_and_the_memory_plan_are_drawn_of(page):
     assert [(value["first"], value["last"]) for value in listed if value["where"] == "arena"] == [(0, 1), (1, 2), (2, 3), (3, 4)]
 
 
-def test_weights_of_fewer_bits_are_told(page):
-    product = next(row for row in page("--precision=bf16").rows("nodes") if row[2] == "MatMul")
-    assert product[5] == "f32, weights of fewer bits"
+@pytest.mark.parametrize("target, products", [("x86-64-v4+bf16", "f32, weights of fewer bits"), ("x86-64-v4+amx", "f32, as three of bf16")])
+def test_weights_of_fewer_bits_are_told(target, products, page):
+    rows = page("--precision=bf16", f"--target={target}").rows("nodes")
+    assert next(row for row in rows if row[2] == "MatMul")[5] == products
 
 
 @pytest.mark.parametrize("target", ["aarch64-linux-gnu+bf16", "x86-64-v4+bf16", "x86-64-v4+amx"])

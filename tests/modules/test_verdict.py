@@ -72,8 +72,14 @@ def test_weights_of_fewer_bits_are_not_to_be_tried_again(verdict):
 @pytest.mark.parametrize("target, times", [("aarch64-linux-gnu+bf16", 4), ("x86-64-v4+bf16", 2), ("x86-64-v4+bf16+amx", 1024 / 100)])
 def test_products_of_bf16_take_a_part_of_the_arithmetic(target, times, verdict):
     model, target = product(2048, 2048, 2048), f"--target={target}"
-    wide, narrow = (parts(verdict(model, target, f"--precision={how}")) for how in ("bf16", "bf16-dynamic"))
+    wide, narrow = (parts(verdict(model, target, f"--precision={how}")) for how in ("f16", "bf16-dynamic"))
     assert wide[1] == narrow[1] == [100, 0, 0] and narrow[0] == pytest.approx(wide[0] / times, rel=0.02)
+
+
+def test_a_float_that_is_three_numbers_of_bf16_takes_thrice_their_time(verdict):
+    model, target = product(2048, 2048, 2048), "--target=x86-64-v4+bf16+amx"
+    exact, rounded = (parts(verdict(model, target, f"--precision={how}")) for how in ("bf16", "bf16-dynamic"))
+    assert exact[1] == rounded[1] == [100, 0, 0] and exact[0] == pytest.approx(3 * rounded[0], rel=0.02)
 
 
 def test_int8_is_to_be_tried_where_the_machine_gains_by_it(verdict):

@@ -92,19 +92,19 @@ GemmKnobs gemm_knobs(const Graph *graph, int64_t n, int64_t k, const Dim *m) {
   return knobs;
 }
 
-GemmKnobs gemm_knobs_in_matrices(Graph *graph, int vectors, const Dim *m) {
+GemmKnobs gemm_knobs_in_matrices(Graph *graph, int vectors, const Dim *m, int row_parts) {
   const Target *target = graph->config->target;
-  int tiles = dim_upper(m) > MATRIX_ROWS ? 2 : 1; /* that share a panel's vectors */
-  GemmKnobs knobs = {.vectors = (int)min_int(vectors, MATRIX_SUMS / tiles), .group = 1};
-  knobs.rows = block_rows(MATRIX_ROWS, m, 1);
+  int tile_rows = MATRIX_ROWS / row_parts, tiles = dim_upper(m) > tile_rows ? 2 : 1; /* that share a panel's vectors */
+  GemmKnobs knobs = {.vectors = (int)min_int(vectors, MATRIX_SUMS / tiles), .group = 1, .row_parts = row_parts};
+  knobs.rows = block_rows(tile_rows, m, 1);
   int64_t row = 2 * (int64_t)knobs.vectors * target->lanes; /* bytes */
   knobs.depth_block = round_up(target->l2_bytes / 4 / row, BF16_DEPTH);
   return knobs;
 }
 
-const Dim *rounded_bytes(Graph *graph, const Dim *m, const Dim *k) {
+const Dim *rounded_bytes(Graph *graph, const Dim *m, const Dim *k, int row_parts) {
   DimTable *dims = graph->dims;
-  const Dim *tiles = dim_ceil_div(dims, m, dim_const(dims, MATRIX_ROWS));
+  const Dim *tiles = dim_ceil_div(dims, m, dim_const(dims, MATRIX_ROWS / row_parts));
   const Dim *matrices = dim_mul(dims, tiles, dim_ceil_div(dims, k, dim_const(dims, BF16_DEPTH)));
   return dim_mul(dims, matrices, dim_const(dims, 2 * MATRIX_ROWS * BF16_DEPTH));
 }
@@ -113,6 +113,7 @@ KernelSpec *gemm_bf16_spec(Arena *arena, const GemmKnobs *knobs) {
   KernelSpec *spec = kernel_spec_new(arena, "gemm_bf16");
   kernel_knob(spec, "VECTORS", knobs->vectors);
   kernel_knob(spec, "DEPTH_BLOCK", knobs->depth_block);
+  kernel_knob(spec, "ROW_PARTS", knobs->row_parts);
   return spec;
 }
 

@@ -23,6 +23,7 @@ BlockRows block_rows_in_tiles(Graph *graph, int most, const Dim *m, int ways);
 typedef struct GemmKnobs {
   BlockRows rows;
   int vectors, group;
+  int row_parts; /* of products in matrices: numbers of bf16 that a float of a row becomes */
   int64_t depth_block;
 } GemmKnobs;
 
@@ -38,9 +39,9 @@ int register_rows_in_tiles(const Target *target, int vectors);
 /* Of templates/panel_matrices.h, of bf16: steps of the depth in a matrix, and of these those that share a word. */
 enum { BF16_DEPTH = MATRIX_BYTES / 2, BF16_WORD = 2 };
 /* Products of bf16 in matrices, of panels of at most so many vectors. */
-GemmKnobs gemm_knobs_in_matrices(Graph *graph, int vectors, const Dim *m);
-/* The bytes of m rows as their kernel rounds them. */
-const Dim *rounded_bytes(Graph *graph, const Dim *m, const Dim *k);
+GemmKnobs gemm_knobs_in_matrices(Graph *graph, int vectors, const Dim *m, int row_parts);
+/* The bytes of m rows as their kernel brings them to bf16. */
+const Dim *rounded_bytes(Graph *graph, const Dim *m, const Dim *k, int row_parts);
 KernelSpec *gemm_bf16_spec(Arena *arena, const GemmKnobs *knobs);
 
 void gemm_dump(Text *out, const GemmKnobs *knobs); /* a line of a dump */

@@ -26,9 +26,15 @@ int64_t weights_slice(const NarrowWeights *narrow);
 /* The knobs of the product of m rows by these weights, with such slices, and with tiles if it is made in them. */
 GemmKnobs narrow_gemm_knobs(Graph *graph, GemmKnobs knobs, const Dim *m, const NarrowWeights *narrow);
 
-/* Are products of these weights in tiles of bf16 (templates/simd/bf16.h)? Or by up to 16 rows (simd/matrices.h)? */
+/* Are products of these weights in tiles of bf16 (templates/simd/bf16.h)? */
 bool weights_in_tiles(const Target *target, const NarrowWeights *narrow);
-bool weights_in_matrices(const Target *target, const NarrowWeights *narrow);
+
+/* Are products of at most so many rows with these weights by up to 16 rows at once (templates/panel_matrices.h)? */
+bool weights_in_matrices(const Target *target, const NarrowWeights *narrow, int64_t rows, int64_t depth);
+/* Then the numbers of bf16 that a float of a row becomes: it is rounded, or the sum of three. */
+int weights_row_parts(const NarrowWeights *narrow);
+/* Tells of a call's multiply-adds, which have been told, that they are of bf16, each as many as that. */
+void call_matrices(Call *call, const NarrowWeights *narrow);
 
 /* Rows of a block of such tiles whose sums stay in registers; of the blocks of M. */
 int bf16_register_rows(const Target *target, int vectors);

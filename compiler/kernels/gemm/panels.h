@@ -12,6 +12,7 @@
 #ifndef RNNCC_PANELS_H
 #define RNNCC_PANELS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct Panels {
@@ -20,6 +21,7 @@ typedef struct Panels {
   int gates;        /* 1 for an ordinary matrix */
   int unit_vectors; /* consecutive vectors of one gate */
   int addend_gates; /* leading gates that get the addend */
+  bool in_matrices; /* of bf16: for templates/panel_matrices.h, which multiplies whole matrices of the depth */
   int64_t directions, units, depth;
   /* Strides of the source, in elements. */
   int64_t direction_stride, column_stride, depth_stride;

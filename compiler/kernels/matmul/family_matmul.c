@@ -16,7 +16,8 @@
 typedef struct MatmulSchedule {
   Schedule base;
   Product product;
-  bool plain; /* integers and f64: loops without panels */
+  bool plain;       /* integers and f64: loops without panels */
+  bool in_matrices; /* products of bf16 */
   GemmKnobs knobs;
   const Dim *packed_floats; /* of one matrix of B */
   NarrowPanels packed;      /* B, if it is constant, or no iteration of the loop around changes it */
@@ -93,16 +94,13 @@ static const NarrowWeights *narrow_of(const Node *node) {
   return narrow_columns(b, dim_value(b->shape[turned]), turned ? 1 : dim_value(b->shape[1]));
 }
 
-static bool in_matrices(const Graph *graph, const Node *node) {
-  return weights_in_matrices(graph->config->target, narrow_of(node));
-}
-
 static Panels panels_of(const Graph *graph, const MatmulSchedule *s) {
   const Product *p = &s->product;
   return (Panels){.lanes = graph->config->target->lanes,
                   .vectors = s->knobs.vectors,
                   .gates = 1,
                   .unit_vectors = s->knobs.vectors,
+                  .in_matrices = s->in_matrices,
                   .directions = 1,
                   .units = dim_upper(p->n),
                   .depth = dim_upper(p->k),
@@ -117,12 +115,20 @@ static const Dim *packed_floats(Graph *graph, const MatmulSchedule *s) {
   return dim_mul(graph->dims, dim_mul(graph->dims, panels, w), s->product.k);
 }
 
+static void choose_knobs(Graph *graph, const Node *node, MatmulSchedule *s) {
+  const Product *p = &s->product;
+  const NarrowWeights *narrow = narrow_of(node);
+  GemmKnobs knobs = gemm_knobs(graph, dim_optimum(p->n), dim_optimum(p->k), p->m);
+  s->in_matrices = weights_in_matrices(graph->config->target, narrow, dim_upper(p->m), dim_upper(p->k));
+  s->knobs = s->in_matrices ? gemm_knobs_in_matrices(graph, knobs.vectors, p->m, weights_row_parts(narrow))
+                            : narrow_gemm_knobs(graph, knobs, p->m, narrow);
+}
+
 static void schedule(Graph *graph, Node *node) {
   MatmulSchedule *s = ARENA_NEW(graph->arena, MatmulSchedule);
   s->product = is_gemm(node) ? gemm_product(graph, node) : matmul_product(graph, node);
   s->plain = node->outputs[0]->dtype != RNNCC_F32;
-  s->knobs = gemm_knobs(graph, dim_optimum(s->product.n), dim_optimum(s->product.k), s->product.m);
-  s->knobs = narrow_gemm_knobs(graph, s->knobs, s->product.m, narrow_of(node));
+  choose_knobs(graph, node, s);
   s->packed_floats = packed_floats(graph, s);
   s->base.text = s->plain ? "plain"
                           : arena_format(graph->arena, "n%lldk%lld_v%dr%d", (long long)dim_upper(s->product.n),
@@ -140,8 +146,8 @@ static bool packs_at_run_time(const Node *node) {
 
 static void scratch(Graph *graph, Node *node) {
   const MatmulSchedule *s = (const MatmulSchedule *)node->schedule;
-  if (in_matrices(graph, node))
-    graph_scratch(graph, node, "rounded A", rounded_bytes(graph, s->product.m, s->product.k));
+  if (s->in_matrices)
+    graph_scratch(graph, node, "rounded A", rounded_bytes(graph, s->product.m, s->product.k, s->knobs.row_parts));
   if (!packs_at_run_time(node)) return;
   graph_scratch(graph, node, "packed B",
                 dim_mul(graph->dims, all_packed_floats(graph, s), dim_const(graph->dims, sizeof(float))));
@@ -168,14 +174,17 @@ static void pack(Graph *graph, Node *node) {
 
 /* ---- lowering ---- */
 
-static void give_cost(Call *call, const Node *node, const Product *p) {
+static void give_cost(Call *call, const Node *node, const MatmulSchedule *s) {
+  const Product *p = &s->product;
   double size = (double)dtype_size(node->outputs[0]->dtype);
   const Value *b = node->inputs[1];
   product_cost(call, p, size, b->narrow ? (double)weights_size(b->narrow) : size, size);
   if (node->outputs[0]->dtype == RNNCC_F32) call_products(call, weights_products(b->narrow));
+  if (s->in_matrices) call_matrices(call, b->narrow);
 }
 
-static void lower_plain(Program *program, Node *node, const Product *p) {
+static void lower_plain(Program *program, Node *node, const MatmulSchedule *s) {
+  const Product *p = &s->product;
   Graph *graph = program->graph;
   KernelSpec *spec = kernel_spec(program, "matmul_plain");
   kernel_type(spec, "T", node->outputs[0]->dtype);
@@ -195,7 +204,7 @@ static void lower_plain(Program *program, Node *node, const Product *p) {
                                      "addend_column", NULL},
                (const Dim *const[]){p->m, p->n, p->k, p->a_row, p->a_depth, p->b_depth, p->b_column, row, column});
   product_batches(call, graph, p, dim_mul(graph->dims, p->n, p->k));
-  give_cost(call, node, p);
+  give_cost(call, node, s);
 }
 
 static void lower_packing_of_b(Program *program, const Node *node, const MatmulSchedule *s, const Value *b,
@@ -232,7 +241,7 @@ static Call *lower_product(Program *program, Node *node, const MatmulSchedule *s
   const Dim *addend_row = p->addend ? p->addend_row : zero_of(graph);
   product_dims(call, (const char *const[]){"m", "n", "k", "a_row", "a_depth", "addend_row", "c_row", NULL},
                (const Dim *const[]){p->m, p->n, p->k, p->a_row, p->a_depth, addend_row, p->n});
-  give_cost(call, node, p);
+  give_cost(call, node, s);
   return call;
 }
 
@@ -260,8 +269,8 @@ static void lower_once(Program *program, Node *node, Value *const *outer) {
 static void lower_node(Program *program, Node *node) {
   const MatmulSchedule *s = (const MatmulSchedule *)node->schedule;
   if (s->plain) {
-    lower_plain(program, node, &s->product);
-  } else if (in_matrices(program->graph, node)) {
+    lower_plain(program, node, s);
+  } else if (s->in_matrices) {
     lower_rounded(program, node, s);
   } else if (s->packed.packed) {
     lower_floats(program, node, s, s->packed.packed);

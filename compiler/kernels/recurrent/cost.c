@@ -37,10 +37,17 @@ enum { FEW_STEPS = 4 };
 
 static void settle_matrices(LayerCase *l, const Node *node, const Target *target) {
   if (!bf16_in_matrices(target, node)) return;
-  l->matrices = weights_in_matrices(target, node->inputs[INPUT_R]->narrow);
-  l->input_matrices = weights_in_matrices(target, node->inputs[INPUT_W]->narrow);
-  if (l->matrices) l->rows = MATRIX_ROWS, l->takes_hide = false;
-  if (l->input_matrices) l->input_rows = MATRIX_ROWS;
+  l->matrices = bf16_product_in_matrices(target, node, INPUT_R);
+  l->input_matrices = bf16_product_in_matrices(target, node, INPUT_W);
+  if (l->matrices) {
+    l->row_parts = weights_row_parts(node->inputs[INPUT_R]->narrow);
+    l->rows = MATRIX_ROWS / l->row_parts;
+    l->takes_hide = false;
+  }
+  if (l->input_matrices) {
+    l->input_parts = weights_row_parts(node->inputs[INPUT_W]->narrow);
+    l->input_rows = MATRIX_ROWS / l->input_parts;
+  }
   l->takes_steps = l->takes_chunks = false;
 }
 
@@ -89,6 +96,7 @@ LayerCase layer_case(const MmLayer *layer, const Target *target) {
                       .inputs = layer->inputs,
                       .hidden = layer->hidden,
                       .panel_units = (int64_t)unit_vectors * target->lanes};
+  result.row_parts = result.input_parts = 1;
   result.panels = ceil_div(layer->hidden, result.panel_units);
   result.input_vectors = gemm_panel_vectors(target, layer->gates * result.panels * result.panel_units);
   result.input_rows = register_rows(target, result.input_vectors);
@@ -237,8 +245,8 @@ static double instructions(const LayerCase *l, double samples) {
 }
 
 /* The same by matrices, of 1 KB of weights each. */
-static double matrices_ns(const Machine *m, double bytes, double samples, double passes) {
-  double of_rows = samples / passes, cycles = max_double(CYCLES_A_MATRIX, of_rows * CYCLES_A_MATRIX_ROW);
+static double matrices_ns(const Machine *m, double bytes, double rows, double passes) {
+  double of_rows = rows / passes, cycles = max_double(CYCLES_A_MATRIX, of_rows * CYCLES_A_MATRIX_ROW);
   return passes * bytes / (MATRIX_BYTES * MATRIX_ROWS) * cycles / m->ghz;
 }
 
@@ -257,7 +265,7 @@ static double input_ns(const Machine *m, const LayerCase *l, const Share *s) {
   double rows = (double)l->steps * (double)l->batch, columns = s->all_input / (weight_size(l) * (double)l->inputs);
   double weights = s->all_input / m->cores, result = 4 * rows * columns / m->cores;
   double passes = (double)ceil_div(l->steps * l->batch, l->input_rows);
-  double compute = l->input_matrices ? matrices_ns(m, weights, rows, passes)
+  double compute = l->input_matrices ? matrices_ns(m, weights, rows * l->input_parts, passes)
                                      : multiply_ns(m, l, weights, l->input_vectors, rows, passes);
   double others = l->steps < FEW_STEPS ? s->hidden : 0;
   ReadTime read = read_time(m, weights, weights + others, s->all_input + s->all_hidden, ORDER_FORWARD);
@@ -279,7 +287,7 @@ static double products_ns(const Machine *m, const LayerCase *l, const RecurrentV
   double working_set = with_step || l->steps >= FEW_STEPS ? bytes : s->hidden + s->input;
   double of_all = s->all_hidden + (with_step || l->steps < FEW_STEPS ? s->all_input : 0);
   ReadTime read = read_time(m, bytes, working_set, of_all, v->hide ? ORDER_HALVES : ORDER_ALTERNATING);
-  double all = steps_in_matrices(l, s) ? matrices_ns(m, bytes, s->samples, s->passes)
+  double all = steps_in_matrices(l, s) ? matrices_ns(m, bytes, s->samples * l->row_parts, s->passes)
                                        : multiply_ns(m, l, bytes, l->vectors, s->samples, s->passes);
   all /= STEP_EFFICIENCY;
   if (v->depth_block) read.far *= PREFETCHED;

@@ -25,6 +25,7 @@ typedef struct LayerCase {
   bool tiles;                    /* int8: half of one for each row of a pair */
   int bf16_rows, bf16_depth;     /* products of bf16: samples of a tile, steps of an instruction; 0: none */
   bool matrices, input_matrices; /* products with R, with W, of up to 16 rows and columns by an instruction */
+  int row_parts, input_parts;    /* of a state, of an input: rows of these that one becomes, as the sum of so many */
   bool from_zero;                /* no initial state: the first step's product is zero */
   bool takes_steps;              /* INPUT_WITH_STEP can run it */
   bool takes_hide;               /* RecurrentVariant.hide can */

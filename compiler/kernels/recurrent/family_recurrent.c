@@ -174,6 +174,7 @@ static void lower_input_product(Program *program, const Node *node, const Layer 
   call_bytes(call, 4 * (k + n), EXTENTS(l->steps, l->batch));
   call_bytes(call, (double)weights_size(node->inputs[INPUT_W]->narrow) * n * k, EXTENTS(NULL));
   call_products(call, weights_products(node->inputs[INPUT_W]->narrow));
+  if (l->input_in_matrices) call_matrices(call, node->inputs[INPUT_W]->narrow);
 }
 
 void lower_length_check(Program *program, const Node *node, const Value *lengths, const Dim *batch, const Dim *steps) {
@@ -222,6 +223,7 @@ static void give_cost(Call *call, const Node *node, const Layer *l) {
   call_bytes(call, (double)weights_size(node->inputs[INPUT_R]->narrow) * weights, EXTENTS(l->steps));
   call_bytes(call, 12 * h, EXTENTS(l->steps, l->batch));
   call_products(call, weights_products(node->inputs[INPUT_R]->narrow));
+  if (l->hidden_in_matrices) call_matrices(call, node->inputs[INPUT_R]->narrow);
 }
 
 static void lower_steps_in_matrices(Program *program, const Node *node, const Layer *l, int direction) {

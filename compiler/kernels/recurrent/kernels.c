@@ -100,9 +100,15 @@ static KernelSpec *int8_steps_spec(Arena *arena, const Layer *l, int direction) 
   return spec;
 }
 
+static KernelSpec *bf16_steps_spec(Arena *arena, const Layer *l, int direction) {
+  KernelSpec *spec = cells_spec(arena, "recurrent_bf16", l, direction);
+  kernel_knob(spec, "ROW_PARTS", l->row_parts);
+  return spec;
+}
+
 KernelSpec *steps_spec(Arena *arena, const Layer *l, int direction) {
   if (l->int8) return int8_steps_spec(arena, l, direction);
-  if (l->hidden_in_matrices) return cells_spec(arena, "recurrent_bf16", l, direction);
+  if (l->hidden_in_matrices) return bf16_steps_spec(arena, l, direction);
   KernelSpec *spec = cells_spec(arena, "recurrent_steps", l, direction);
   kernel_knob(spec, "PARTS", l->parts);
   kernel_knob(spec, "PANEL_PARTS", l->panel_parts);

@@ -121,7 +121,9 @@ static GemmKnobs input_gemm(Graph *graph, const NarrowWeights *narrow, const Lay
   int64_t columns = l->gates_row / l->products;
   const Dim *steps = chunk ? dim_const(graph->dims, chunk) : l->steps;
   const Dim *m = chunk && l->batch_first ? steps : dim_mul(graph->dims, steps, l->batch);
-  GemmKnobs knobs = narrow_gemm_knobs(graph, gemm_knobs(graph, columns, l->inputs, m), m, narrow);
+  GemmKnobs knobs = gemm_knobs(graph, columns, l->inputs, m);
+  if (l->input_in_matrices) return gemm_knobs_in_matrices(graph, knobs.vectors, m, weights_row_parts(narrow));
+  knobs = narrow_gemm_knobs(graph, knobs, m, narrow);
   if (!chunk) return knobs;
   if (!dim_is_const(l->steps) || dim_value(l->steps) % chunk) knobs.rows.least = 1;
   return knobs;
@@ -150,7 +152,7 @@ static void choose_knobs(Graph *graph, const Node *node, Layer *l) {
   product_vectors /= l->panel_parts;
   int block_vectors = with_step ? l->gates * l->unit_vectors : product_vectors, ways = l->variant.batch_parts;
   if (l->hidden_in_matrices)
-    l->rows = block_rows(MATRIX_ROWS, l->batch, ways);
+    l->rows = block_rows(MATRIX_ROWS / l->row_parts, l->batch, ways);
   else if (!l->int8 && weights_in_tiles(target, narrow_input(node, INPUT_R)))
     l->rows = bf16_block_rows(graph, block_vectors, l->batch, ways);
   else
@@ -207,10 +209,13 @@ static void plan_matrices(const Node *node, const Target *target, Layer *l) {
   bool with_step = l->variant.input == INPUT_WITH_STEP;
   Panels input = matrix_panels(l, target, l->gates, with_step ? l->gates * unit_vectors : l->gemm.vectors, l->inputs);
   Panels hidden = matrix_panels(l, target, product, product * unit_vectors / l->panel_parts, l->hidden);
+  input.in_matrices = l->input_in_matrices;
+  hidden.in_matrices = l->hidden_in_matrices;
   l->matrices[MATRIX_INPUT] = (MatrixPlan){.source = node->inputs[INPUT_W], .addend = -1, .panels = input};
   l->matrices[MATRIX_HIDDEN] = (MatrixPlan){.source = r, .addend = -1, .panels = hidden};
   if (l->cell == CELL_GRU_BEFORE) {
     Panels last = matrix_panels(l, target, 1, unit_vectors, l->hidden);
+    last.in_matrices = l->hidden_in_matrices;
     int64_t first = GRU_h * l->hidden * l->hidden;
     l->matrices[MATRIX_CANDIDATE] = (MatrixPlan){.source = r, .first = first, .addend = -1, .panels = last};
   }

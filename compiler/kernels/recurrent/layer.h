@@ -37,6 +37,7 @@ typedef struct Layer {
   RecurrentVariant variant;                   /* base.knobs by name */
   bool int8;                                  /* products of integers: int8.h */
   bool input_in_matrices, hidden_in_matrices; /* products with W and with R: bf16.h */
+  int row_parts;                              /* of that with R: numbers of bf16 that one of a state becomes */
   bool fixed_ranges; /* of X and the states, whose elements are quantised by them, not by those of each row */
   double input_range[2], hidden_range[2];
   int input_form, hidden_form; /* int8: of the products with W and with R, Int8Form */
