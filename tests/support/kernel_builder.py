@@ -90,9 +90,11 @@ def share_of(cases, isa):
     """By default each case is tested on AVX-512 or AVX2, if the CPU has one of them, and half of them on plain C or NEON. Each
     width of SVE and RVV has a few cases of its own, in long tests each case a width of SVE and one of RVV: the kernels are
     the same text, and emulated vectors take minutes."""
+    if isa in SCALABLE and not long_tests():
+        return cases[SCALABLE.index(isa)::2 * len(SCALABLE)]
     if isa in SCALABLE:
-        widths = [name for name in SCALABLE if name[:3] == isa[:3]] if long_tests() else SCALABLE
-        return cases[widths.index(isa)::len(widths) if long_tests() else 2 * len(widths)]
+        widths = [name for name in SCALABLE if name[:3] == isa[:3]]
+        return cases[widths.index(isa)::len(widths)]
     alone = isa == "avx2" and not machine.has_isa("avx512")
     if isa in ("plain", "neon") and not long_tests():
         return cases[2 if isa == "plain" else 1::4]

@@ -67,12 +67,10 @@ int weights_row_parts(const NarrowWeights *narrow) {
   return narrow->rounds_rows ? ROUNDED : EXACT;
 }
 
-void call_matrices(Call *call, const NarrowWeights *narrow) {
-  call_products(call, RNNCC_BF16);
-  call_in_parts(call, weights_row_parts(narrow));
+void weights_products(Call *call, const NarrowWeights *narrow, bool in_matrices) {
+  call_products(call, in_matrices || rounds_rows(narrow) ? RNNCC_BF16 : RNNCC_F32);
+  if (in_matrices) call_in_parts(call, weights_row_parts(narrow));
 }
-
-DType weights_products(const NarrowWeights *narrow) { return rounds_rows(narrow) ? RNNCC_BF16 : RNNCC_F32; }
 
 /* Of one row a tile of two has twice as many sums as it needs. */
 enum { MOST_VECTORS_OF_TWO_ROWS = 8 };

@@ -33,14 +33,13 @@ bool weights_in_tiles(const Target *target, const NarrowWeights *narrow);
 bool weights_in_matrices(const Target *target, const NarrowWeights *narrow, int64_t rows, int64_t depth);
 /* Then the numbers of bf16 that a float of a row becomes: it is rounded, or the sum of three. */
 int weights_row_parts(const NarrowWeights *narrow);
-/* Tells of a call's multiply-adds, which have been told, that they are of bf16, each as many as that. */
-void call_matrices(Call *call, const NarrowWeights *narrow);
 
 /* Rows of a block of such tiles whose sums stay in registers; of the blocks of M. */
 int bf16_register_rows(const Target *target, int vectors);
 BlockRows bf16_block_rows(Graph *graph, int vectors, const Dim *m, int ways);
 
-/* The type of what is multiplied. */
-DType weights_products(const NarrowWeights *narrow);
+/* Tells the type of a call's multiply-adds with such weights, which have been told; in matrices each counts as many as
+ * a float has parts. */
+void weights_products(Call *call, const NarrowWeights *narrow, bool in_matrices);
 
 #endif

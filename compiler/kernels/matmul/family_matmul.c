@@ -179,8 +179,7 @@ static void give_cost(Call *call, const Node *node, const MatmulSchedule *s) {
   double size = (double)dtype_size(node->outputs[0]->dtype);
   const Value *b = node->inputs[1];
   product_cost(call, p, size, b->narrow ? (double)weights_size(b->narrow) : size, size);
-  if (node->outputs[0]->dtype == RNNCC_F32) call_products(call, weights_products(b->narrow));
-  if (s->in_matrices) call_matrices(call, b->narrow);
+  if (node->outputs[0]->dtype == RNNCC_F32) weights_products(call, b->narrow, s->in_matrices);
 }
 
 static void lower_plain(Program *program, Node *node, const MatmulSchedule *s) {

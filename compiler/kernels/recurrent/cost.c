@@ -86,6 +86,8 @@ LayerCase layer_case(const MmLayer *layer, const Target *target) {
                       .parts = cell_partial_sums(target, vectors),
                       .phases = row->phases,
                       .functions = row->functions,
+                      .row_parts = 1,
+                      .input_parts = 1,
                       .from_zero = !node_input(layer->node, INPUT_H),
                       .takes_steps = !node_input(layer->node, INPUT_LENGTHS),
                       .takes_chunks = !layer->stacked && (forward || !node_input(layer->node, INPUT_LENGTHS)),
@@ -96,7 +98,6 @@ LayerCase layer_case(const MmLayer *layer, const Target *target) {
                       .inputs = layer->inputs,
                       .hidden = layer->hidden,
                       .panel_units = (int64_t)unit_vectors * target->lanes};
-  result.row_parts = result.input_parts = 1;
   result.panels = ceil_div(layer->hidden, result.panel_units);
   result.input_vectors = gemm_panel_vectors(target, layer->gates * result.panels * result.panel_units);
   result.input_rows = register_rows(target, result.input_vectors);

@@ -173,8 +173,7 @@ static void lower_input_product(Program *program, const Node *node, const Layer 
   call_flops(call, 2 * results / l->products * k, EXTENTS(l->steps, l->batch));
   call_bytes(call, 4 * (k + n), EXTENTS(l->steps, l->batch));
   call_bytes(call, (double)weights_size(node->inputs[INPUT_W]->narrow) * n * k, EXTENTS(NULL));
-  call_products(call, weights_products(node->inputs[INPUT_W]->narrow));
-  if (l->input_in_matrices) call_matrices(call, node->inputs[INPUT_W]->narrow);
+  weights_products(call, node->inputs[INPUT_W]->narrow, l->input_in_matrices);
 }
 
 void lower_length_check(Program *program, const Node *node, const Value *lengths, const Dim *batch, const Dim *steps) {
@@ -222,8 +221,7 @@ static void give_cost(Call *call, const Node *node, const Layer *l) {
   call_flops(call, 2 * weights, EXTENTS(l->steps, l->batch));
   call_bytes(call, (double)weights_size(node->inputs[INPUT_R]->narrow) * weights, EXTENTS(l->steps));
   call_bytes(call, 12 * h, EXTENTS(l->steps, l->batch));
-  call_products(call, weights_products(node->inputs[INPUT_R]->narrow));
-  if (l->hidden_in_matrices) call_matrices(call, node->inputs[INPUT_R]->narrow);
+  weights_products(call, node->inputs[INPUT_R]->narrow, l->hidden_in_matrices);
 }
 
 static void lower_steps_in_matrices(Program *program, const Node *node, const Layer *l, int direction) {
