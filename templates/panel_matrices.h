@@ -85,11 +85,6 @@ SIMD_FUNCTION void place_parts(float *tile, int64_t rows, int vectors, int parts
   }
 }
 
-/* All that matrices hold is lost where the rows are others than before. */
-SIMD_FUNCTION void matrices_of_rows(matrices *m, int rows) {
-  if (m->rows != rows) matrices_begin(m, rows);
-}
-
 /* Sums from, or to, floats, or integers, that `stride` bytes lie between rows of: tile t's are tile_sums behind those
  * of the one before it. */
 SIMD_FUNCTION void matrices_load_sums(matrices *m, int tiles, int vectors, const float *from, int64_t tile_sums,

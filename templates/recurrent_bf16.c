@@ -22,6 +22,7 @@ typedef struct Steps {
   const uint16_t *weights, *candidate; /* [panels][depth / 2][vectors][LANES][2]; candidate: of GRU_BEFORE */
   uint16_t *state[2], *reset;          /* as the layer's, in bf16: [B][ROW_PARTS][state_row], zeros behind the units */
   int64_t state_row, depth;            /* depth: H rounded up to whole matrices */
+  int height;                          /* samples of this worker's highest block */
 } Steps;
 
 /* ---- states ---- */
@@ -86,15 +87,36 @@ SIMD_FUNCTION void start_sums(const Layer *l, float *tile, int64_t step, int64_t
 
 enum { TILE_FLOATS = MATRIX_ROWS * PRODUCT_VECTORS * LANES };
 
-/* Adds the products with the panel to the sums of `tiles` times `rows` samples; of two tiles two vectors at once. */
-SIMD_FUNCTION void multiply(const Steps *s, matrices *m, float *sums, int64_t step, int64_t panel, int64_t first,
-                            int rows, int tiles, bool candidate) {
+/* Up to two blocks of samples, each in a tile as high as the worker's highest block, so that matrices are configured
+ * once: one with a sample less has the sums of one before or behind it, too, which are of no use. */
+typedef struct Blocks {
+  int count;
+  int64_t first[2]; /* samples */
+  int rows[2];
+  int64_t tile[2]; /* the first sample of the tile: of this worker, too */
+} Blocks;
+
+static Blocks blocks_from(const Steps *s, int64_t block) {
+  const Layer *l = &s->layer;
+  Blocks b = {.count = block + 1 < l->block_end ? 2 : 1};
+  const int64_t last = block_at(l, l->block_end) - s->height;
+  for (int t = 0; t < b.count; t++) {
+    b.first[t] = block_at(l, block + t);
+    b.rows[t] = (int)(block_at(l, block + t + 1) - b.first[t]);
+    b.tile[t] = min_i64(b.first[t], last);
+  }
+  return b;
+}
+
+/* Adds the products with the panel to the sums of the blocks' tiles; of two tiles two vectors at once. */
+SIMD_FUNCTION void multiply(const Steps *s, matrices *m, float *sums, int64_t step, int64_t panel, const Blocks *b,
+                            int tiles, bool candidate) {
   const int vectors = candidate ? UNIT_VECTORS : PRODUCT_VECTORS, together = tiles > 1 && vectors > 2 ? 2 : vectors;
   const int64_t stride = vectors * LANES * (int64_t)sizeof(float), row = 2 * s->state_row;
-  const uint16_t *h = (candidate ? s->reset : s->state[step & 1]) + first * ROW_PARTS * s->state_row;
+  const uint16_t *h = (candidate ? s->reset : s->state[step & 1]) + b->tile[0] * ROW_PARTS * s->state_row;
   const uint16_t *weights = (candidate ? s->candidate : s->weights) + panel * s->depth * vectors * LANES;
-  MatrixRows state = {.a = h, .tile = rows * ROW_PARTS * row, .ahead = MATRIX_BYTES, .row = row};
-  matrices_of_rows(m, rows * ROW_PARTS);
+  const int64_t tile = (b->tile[tiles - 1] - b->tile[0]) * ROW_PARTS * row;
+  MatrixRows state = {.a = h, .tile = tile, .ahead = MATRIX_BYTES, .row = row};
 #pragma clang loop unroll(full)
   for (int v = 0; v < vectors; v += together) {
     const int count = v + together < vectors ? together : vectors - v;
@@ -104,34 +126,42 @@ SIMD_FUNCTION void multiply(const Steps *s, matrices *m, float *sums, int64_t st
   }
 }
 
-/* One panel of `tiles` blocks of `rows` samples, from `first` on. candidate: the second half of a GRU_BEFORE step. */
-SIMD_FUNCTION void blocks(const Steps *s, matrices *m, int64_t step, int64_t panel, int64_t first, int rows, int tiles,
-                          bool candidate) {
+/* Where the block's own sums are in those of its tile. What else that has becomes zero. */
+SIMD_FUNCTION float *own_sums(const Steps *s, float *tile, const Blocks *b, int t, int vectors) {
+  const int64_t sample = (int64_t)ROW_PARTS * vectors * LANES, before = b->first[t] - b->tile[t];
+  if (b->rows[t] < s->height)
+    __builtin_memset(before ? tile : tile + b->rows[t] * sample, 0, (size_t)sample * sizeof *tile);
+  return tile + before * sample;
+}
+
+/* One panel of these blocks, `tiles` of them. candidate: the second half of a GRU_BEFORE step. */
+SIMD_FUNCTION void multiply_blocks(const Steps *s, matrices *m, int64_t step, int64_t panel, const Blocks *b, int tiles,
+                                   bool candidate) {
   const int vectors = candidate ? UNIT_VECTORS : PRODUCT_VECTORS;
   _Alignas(64) float sums[2 * TILE_FLOATS];
-  for (int t = 0; t < tiles; t++)
-    start_sums(&s->layer, sums + t * TILE_FLOATS, step, panel, first + t * rows, rows, candidate);
-  if (depth_of(&s->layer, step)) multiply(s, m, sums, step, panel, first, rows, tiles, candidate);
+  float *of_block[2];
+#pragma clang loop unroll(full)
   for (int t = 0; t < tiles; t++) {
-    float *tile = sums + t * TILE_FLOATS;
-    add_parts(tile, rows, vectors, ROW_PARTS);
-    for (int i = 0; i < rows; i++)
-      finish_row(s, step, panel, first + t * rows + i, tile + i * vectors * LANES, candidate);
+    of_block[t] = own_sums(s, sums + t * TILE_FLOATS, b, t, vectors);
+    start_sums(&s->layer, of_block[t], step, panel, b->first[t], b->rows[t], candidate);
+  }
+  if (depth_of(&s->layer, step)) multiply(s, m, sums, step, panel, b, tiles, candidate);
+  for (int t = 0; t < tiles; t++) {
+    add_parts(of_block[t], b->rows[t], vectors, ROW_PARTS);
+    for (int i = 0; i < b->rows[t]; i++)
+      finish_row(s, step, panel, b->first[t] + i, of_block[t] + i * vectors * LANES, candidate);
   }
 }
 
-/* This worker's samples of one panel: two blocks of as many read it once. */
+/* This worker's samples of one panel: two blocks read it once. */
 SIMD_FUNCTION void samples(const Steps *s, matrices *m, int64_t step, int64_t panel, bool candidate) {
   const Layer *l = &s->layer;
-  for (int64_t j = l->block_begin; j < l->block_end;) {
-    int64_t first = block_at(l, j), rows = block_at(l, j + 1) - first;
-    if (j + 1 < l->block_end && block_at(l, j + 2) - first == 2 * rows) {
-      blocks(s, m, step, panel, first, (int)rows, 2, candidate);
-      j += 2;
-    } else {
-      blocks(s, m, step, panel, first, (int)rows, 1, candidate);
-      j++;
-    }
+  for (int64_t j = l->block_begin; j < l->block_end; j += 2) {
+    const Blocks b = blocks_from(s, j);
+    if (b.count == 2)
+      multiply_blocks(s, m, step, panel, &b, 2, candidate);
+    else
+      multiply_blocks(s, m, step, panel, &b, 1, candidate);
   }
 }
 
@@ -147,7 +177,7 @@ SIMD_FUNCTION void sweep(const Steps *s, matrices *m, int64_t step, bool candida
 static void run_steps(const Steps *s, Team *team, bool meet) {
   const Layer *l = &s->layer;
   matrices m;
-  m.rows = 0;
+  matrices_begin(&m, s->height * ROW_PARTS);
   for (int64_t step = l->first; step < l->first + l->count; step++) {
     if (meet) team_barrier(team);
     sweep(s, &m, step, false);
@@ -213,6 +243,9 @@ static void recurrent_bf16(Team *team, float *gates, const uint16_t *weights, co
   load_state(l, l->state[0], initial_h ? initial_h + outer : NULL, outer_row);
   if (CELL == CELL_LSTM) load_state(l, l->cell, initial_c ? initial_c + outer : NULL, outer_row);
   round_state(&s);
+  s.height = 1;
+  for (int64_t j = l->block_begin; j < l->block_end; j++)
+    s.height = (int)max_i64(s.height, block_at(l, j + 1) - block_at(l, j));
   bool meet = panels_are_shared(team, directions);
   if (meet || l->begin < l->end) run_steps(&s, team, meet);
   store_state(l, l->state[steps & 1], y_h ? y_h + outer : NULL, outer_row);

@@ -107,6 +107,18 @@ def test_recurrent_layers_are_as_exact_as_those_of_floats(built):
         layer.check(got[layer.output])
 
 
+@pytest.mark.parametrize("samples, workers", [(27, 2), (26, 3)])
+def test_blocks_of_samples_of_two_heights(built, samples, workers):
+    """27 samples are blocks of 4, 5 and 4 for a worker, and 5, 4 and 5 for the other one; of 26 the second one of three has 5
+    and 4."""
+    net, layers = network(samples, samples)
+    due = built(net, "--rnn=workers=1,batch_parts=1")(feeds_of(layers), 1)
+    for layer in layers:
+        layer.check(due[layer.output])
+    run = built(net, f"--rnn=workers={workers},batch_parts={workers}")
+    assert_same_bits(run(feeds_of(layers), workers), due, slice(None), workers)
+
+
 @pytest.mark.parametrize("how", ["workers=1", "workers=3,batch_parts=3", "workers=2,batch_parts=1"])
 def test_a_sample_has_the_same_bits_in_any_batch_on_any_threads_and_each_way(how, built):
     net, layers = network(19, 17)
