@@ -31,12 +31,17 @@ enum { MATRIX_DEPTH = MATRIX_BYTES / 2, MATRIX_SUMS = 4 };
 typedef uint16_t matrix_halves __attribute__((vector_size(2 * LANES), aligned(2), may_alias));
 typedef uint32_t matrix_words __attribute__((vector_size(4 * LANES)));
 
+/* The vector's numbers as bf16, in the upper halves. */
+SIMD_FUNCTION matrix_words rounded_bits(vec x) {
+  matrix_words bits = (matrix_words)x;
+  matrix_words rounded = bits + 0x7fffu + (bits >> 16 & 1u), quiet = bits | 0x400000u;
+  matrix_words is_nan = (matrix_words)((bits & 0x7fffffffu) > 0x7f800000u);
+  return (quiet & is_nan) | (rounded & ~is_nan);
+}
+
 /* Stores the vector's numbers as bf16. */
 SIMD_FUNCTION void store_rounded(uint16_t *to, vec x) {
-  matrix_words bits = (matrix_words)x;
-  matrix_words rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16, quiet = bits >> 16 | 0x40u;
-  matrix_words is_nan = (matrix_words)((bits & 0x7fffffffu) > 0x7f800000u);
-  *(matrix_halves *)(void *)to = __builtin_convertvector((quiet & is_nan) | (rounded & ~is_nan), matrix_halves);
+  *(matrix_halves *)(void *)to = __builtin_convertvector(rounded_bits(x) >> 16, matrix_halves);
 }
 
 /* Stores the vector's numbers as sums of `parts` numbers of bf16, each `row` behind the one before it: rounded, if it

@@ -65,13 +65,15 @@ int64_t narrow_channels(const Node *node, int input, NarrowWeights *form) {
   return depth;
 }
 
-/* Those that the model keeps narrow itself stay as they are. */
-void narrow_weights(Graph *graph, Node *node, int input, const NarrowWeights *form) {
-  const Value *w = node->inputs[input];
+static Value *scaled(Graph *graph, const Node *node, int input, const NarrowWeights *form) {
   NarrowWeights channels = *form;
   int64_t depth = narrow_channels(node, input, &channels);
-  if (w->narrow) return;
-  node->inputs[input] = narrow_is_scaled(form)
-                            ? narrow_scaled(graph, w, &channels, feedback_of_table(graph, node, input, depth))
-                            : narrow_rounded(graph, w, form);
+  return narrow_scaled(graph, node->inputs[input], &channels, feedback_of_table(graph, node, input, depth));
+}
+
+/* Those that the model keeps narrow itself stay as they are. */
+void narrow_weights(Graph *graph, Node *node, int input, const NarrowWeights *form) {
+  if (node->inputs[input]->narrow) return;
+  node->inputs[input] =
+      narrow_is_scaled(form) ? scaled(graph, node, input, form) : narrow_rounded(graph, node->inputs[input], form);
 }

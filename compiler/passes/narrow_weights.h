@@ -22,7 +22,7 @@ int64_t narrow_channels(const Node *node, int input, NarrowWeights *form);
  * and i4 with scales for each output channel, and for each of the form's group. Its value is then a constant of f32
  * that says so (ir/narrow.h). Products and sums stay in f32. Numbers are the nearest ones; but of i8 and i4, where they
  * multiply rows of a constant table, as of an embedding, which is not too large (ir/feedback.c), each in turn makes up
- * for the errors of those before it. needs: has_weights. */
+ * for the errors of those before it. needs: has_weights; of a form without scales a constant in f32. */
 void narrow_weights(Graph *graph, Node *node, int input, const NarrowWeights *form);
 
 #endif

@@ -41,6 +41,7 @@ def test_contestants_are_those_that_compute_a_case_in_low_precision(monkeypatch)
     peers = ["onnxruntime_int8", "onnxruntime", "openvino_int8"]
     own = ["rnncc", *WEIGHTS, "f32"]
     assert lowp_job.contestants([], "avx512") == [*own, *peers, "openvino_bf16"]
+    assert lowp_job.contestants([], "amx") == ["rnncc", *WEIGHTS, "bf16_products", "f32", *peers, "openvino_bf16"]
     assert lowp_job.contestants([], "avx2") == [*own, *peers]
     assert lowp_job.contestants(["openvino"], "avx512") == [*own, *peers[:2]]
     weights = list(WEIGHTS)
@@ -71,17 +72,17 @@ def test_modules_and_onnx_runtime_are_as_near_to_f32_as_the_page_asks(case, tmp_
     if case.quantised:
         operators = {node.op_type for node in onnx.load(tmp_path / "quantised.onnx").graph.node}
         assert operators >= OPERATORS.get(case.kind, {"DynamicQuantizeLinear" if case.dynamic else "QuantizeLinear"})
-    for name, (source, options) in lowp_job.modules(case, tmp_path, model, []).items():
+    for name, (source, options) in lowp_job.modules(case, tmp_path, model, [], "avx2").items():
         done = rnncc(source, "-o", tmp_path / name, *options)
         assert done.returncode == 0, done.stderr
     job = lowp_job.LowpJob(case, tmp_path)
-    runners = {(who, 1): contestants.CONTESTANTS[who]().open(job, 1) for who in case.contestants if "openvino" not in who}
+    runners = {(who, 1): contestants.CONTESTANTS[who]().open(job, 1) for who in case.contestants if "openvino" not in who and lowp_job.takes_part(who, "avx2")}
     errors = measure.check(job, job.reference(), runners)
     assert errors["f32"] < lowp_job.F32_BOUND and all(lowp_job.F32_BOUND < errors[name] <= job.bound for name in errors
                                                       if name == "rnncc" or name in WEIGHTS)
     for runner in runners.values():
         runner.close()
-    found = lowp_job.facts(case, tmp_path)
+    found = lowp_job.facts(case, tmp_path, "avx2")
     assert found["module_bytes"].keys() == {"rnncc", "f32", *(name for name in WEIGHTS if name in errors)} and found["bound"] == job.bound
 
 

@@ -55,6 +55,15 @@ def convolution(tmp_path, stride=1):
     return write(tmp_path, model_of(nodes, {"x": (2, shape), "r": (2, result)}, {"y": (2, result)}, constants))
 
 
+def convolution_of_bf16(tmp_path):
+    """3x3, with another tensor added to what it writes."""
+    model = Model("convolution")
+    weights = model.constant(numpy.random.default_rng(1).standard_normal((64, 64, 3, 3)).astype(numpy.float32))
+    y = model.node("Conv", [model.input("x", "f32", [1, 64, 60, 60]), weights], pads=[1, 1, 1, 1])
+    model.output(model.node("Add", [y, model.input("r", "f32", [1, 64, 60, 60])]))
+    return model.write(tmp_path)
+
+
 def lstm(tmp_path, samples):
     """50 steps of 128 units."""
     rng, model = numpy.random.default_rng(1), Model("layer")
@@ -238,8 +247,9 @@ def products_and_loads(step):
 
 
 @pytest.mark.optimised
-@pytest.mark.parametrize("network, options", [(deep_product, []), (convolution, []), (matmul_of_bf16, ["--precision=bf16-dynamic"])],
-                         ids=["product", "convolution", "bf16"])
+@pytest.mark.parametrize("network, options", [(deep_product, []), (convolution, []), (matmul_of_bf16, ["--precision=bf16-dynamic"]),
+                                              (convolution_of_bf16, ["--precision=bf16-dynamic"])],
+                         ids=["product", "convolution", "bf16", "convolution of bf16"])
 def test_matrices_are_loaded_once_for_two_products(network, options, rnncc, tmp_path, monkeypatch):
     """Two of what is multiplied by two of weights: four products of four loads, all sums in registers, and no vector beside."""
     monkeypatch.setitem(TARGETS, MATRICES, (AMX, 2, 2, 1, "sapphirerapids"))

@@ -36,7 +36,7 @@ KNOBS = "KEY=N of input, workers, batch_parts, hide, depth_block or chunk, with 
     ("--target=aarch64-linux-gnu+dotprot", "--target: expected aarch64-linux-gnu with features of +dotprod "),
     ("--dump-after=infershapes", '--dump-after: expected a step: "infer_shapes", '),
     ("--rnn=worker=2", f'--rnn: expected {KNOBS}, found "worker=2"'),
-    ("--conv=winograt", '--conv: expected depthwise, direct, depthwise_int8, direct_int8, tiles_int8, panel_int8, matrices_int8, plain, winograd_int8 or winograd, then its KEY=N after commas, found "winograt"'),
+    ("--conv=winograt", '--conv: expected depthwise, direct, depthwise_int8, direct_int8, tiles_int8, panel_int8, matrices_int8, matrices_bf16, plain, winograd_int8 or winograd, then its KEY=N after commas, found "winograt"'),
     ("--conv=winograd,til=4", "--conv: expected KEY=N of winograd: tile, oc, by_groups or parts, with commas between"),
     ("--layout-search=exact", "--layout-search: expected greedy, none, wide, dp, pbqp or auto")])
 def test_rnncc_lists_them(rnncc, model, option, message):

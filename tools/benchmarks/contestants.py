@@ -89,7 +89,7 @@ class Contestant:
 
 # In the job's folder:
 MODULES = {"rnncc": "module.so", "untuned": "untuned.so", "f32": "f32.so", "bf16_weights": "bf16.so",
-           "int8_weights": "int8.so"}
+           "int8_weights": "int8.so", "bf16_products": "products.so"}
 QUANTISED = "quantised.onnx"
 
 

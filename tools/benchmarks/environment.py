@@ -16,7 +16,7 @@ PEERS = {"rnn": ("onnxruntime", "openvino", "torch"), "cnn": ("onnxruntime", "op
          "ablation": (), "compare": (), "predict": (), "static": (), "width": (),
          "exported": ("onnxruntime", "torch", "onnxscript"), "fft": ("onnxruntime", "scipy"), "deepcpu": ("onnxruntime", "openvino", "torch"),
          "blocks": ("onnxruntime", "torch"), "train": ("torch",), "steps": ("torch",), "weights": ()}
-OWN = ("rnncc", "untuned", "f32", "bf16_weights", "int8_weights")  # contestants that are no peers
+OWN = ("rnncc", "untuned", "f32", "bf16_weights", "int8_weights", "bf16_products")  # contestants that are no peers
 UNTUNED = {"cnn": ("untuned",)}  # where schedules can be measured
 PACKAGES = {"ncnn": ("ncnn", "pnnx")}  # of peers that take more than the one of their name
 ALONE = ("pnnx",)  # without dependencies: it names PyTorch, which its converter, a program by itself, does not need

@@ -22,7 +22,8 @@ BEST = "best peer"
 KINDS = {cases.Case: "recurrent", cnn_cases.Case: "image", product_cases.Case: "product"}
 DIES = {"densenet121"}  # OpenVINO 2026.4 does, of its quantised concatenations
 WEIGHTS = ("bf16_weights", "int8_weights")  # rnncc's, of which only the weights are of another type: recurrent layers
-CONTESTANTS = ("rnncc", *WEIGHTS, "f32", "onnxruntime_int8", "onnxruntime", "openvino_int8", "openvino_bf16")
+PRODUCTS = "bf16_products"  # rnncc's with what it multiplies rounded to bf16: where it multiplies matrices in registers
+CONTESTANTS = ("rnncc", *WEIGHTS, PRODUCTS, "f32", "onnxruntime_int8", "onnxruntime", "openvino_int8", "openvino_bf16")
 
 
 @dataclass(frozen=True)

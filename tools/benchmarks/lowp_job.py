@@ -55,24 +55,29 @@ def quantised_outputs(folder, job):
     return dict(zip(job.outputs, session.run(list(job.outputs), job.feeds)))
 
 
+def takes_part(name, isa):
+    return name != lowp_cases.PRODUCTS or isa == "amx"
+
+
 def contestants(without, isa):
     """Without those of peers that are left out, and without bf16 where the CPU has no products of it."""
-    left = [name for name in lowp_cases.CONTESTANTS if name.split("_")[0] not in without]
+    left = [name for name in lowp_cases.CONTESTANTS if name.split("_")[0] not in without and takes_part(name, isa)]
     return [name for name in left if not name.endswith("_bf16") or isa in ("avx512", "amx") and machine.has_flag("avx512_bf16")]
 
 
-def modules(case, folder, model, options):
+def modules(case, folder, model, options, isa):
     """File name -> (model, options) of the modules that take part."""
     ours = (folder / QUANTISED, []) if case.quantised else (model, ["--precision=int8-dynamic"])
     sources = {"rnncc": ours, "f32": (model, []),
-               **{name: (model, [f"--precision={name.split('_')[0]}"]) for name in lowp_cases.WEIGHTS}}
+               **{name: (model, [f"--precision={name.split('_')[0]}"]) for name in lowp_cases.WEIGHTS},
+               lowp_cases.PRODUCTS: (model, ["--precision=bf16-dynamic"])}
     return {MODULES[name]: (source, [*options, *more]) for name, (source, more) in sources.items()
-            if name in case.contestants}
+            if name in case.contestants and takes_part(name, isa)}
 
 
-def facts(case, folder):
+def facts(case, folder, isa):
     """What the page shows besides times."""
-    files = [name for name in case.contestants if name in MODULES]
+    files = [name for name in case.contestants if name in MODULES and takes_part(name, isa)]
     return {**json.loads((folder / FACTS).read_text()),
             "module_bytes": {name: (folder / MODULES[name]).stat().st_size for name in files}}
 

@@ -164,7 +164,7 @@ the best peer's, `of f32` over that of rnncc's module of the f32 model.
 rnncc, ONNX Runtime and OpenVINO's int8 read the same quantised model, which ONNX Runtime's quantisers write: u8
 activations, s8 weights with a scale for each output channel. They have no GRU: rnncc's is the f32 model with
 `--precision=int8-dynamic`, ONNX Runtime's is f32. rnncc's bf16 and int8 weights are the f32 model with `--precision=bf16`
-and `int8`: products and sums are in f32. LSTM and cases named dynamic have scales of activations
+and `int8`: products and sums are in f32; its bf16 products, by AMX alone, `--precision=bf16-dynamic`. LSTM and cases named dynamic have scales of activations
 that each run finds (DynamicQuantizeLSTM, MatMulInteger), the others fixed ones (QuantizeLinear and DequantizeLinear
 around each layer). OpenVINO's bf16 is its own conversion of the f32 model. OpenVINO computes dynamic models in f32, so it
 takes no part in these, nor in DenseNet, of whose quantised concatenations it dies; nor does ncnn, whose Python package has no quantiser. All take turns in one process, as in the other comparisons.

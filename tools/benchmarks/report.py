@@ -15,7 +15,8 @@ from benchmarks.environment import OWN
 FILES = ("results.json", "RESULTS.md", "rnn.svg")
 TITLES = {"rnncc": "rnncc", "untuned": "rnncc untuned", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO",
           "torch": "PyTorch", "ncnn": "ncnn", "f32": "rnncc f32",
-          "bf16_weights": "rnncc bf16 weights", "int8_weights": "rnncc int8 weights", "onnxruntime_int8": "ONNX Runtime int8",
+          "bf16_weights": "rnncc bf16 weights", "int8_weights": "rnncc int8 weights", "bf16_products": "rnncc bf16 products",
+          "onnxruntime_int8": "ONNX Runtime int8",
           "openvino_int8": "OpenVINO int8", "openvino_bf16": "OpenVINO bf16"}
 MARKERS = {"onnxruntime": "o", "openvino": "s", "torch": "^", "ncnn": "^", "onnxruntime_int8": "o", "openvino_int8": "s",
            "openvino_bf16": "D"}

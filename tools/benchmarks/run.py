@@ -60,7 +60,7 @@ def modules_of(given):
 def sources_of(case, model, given):
     """File name of each of the case's modules -> (the model it is compiled from, options)."""
     if given.what == "lowp":
-        return lowp_job.modules(case, model.parent, model, target_options(given.target) + given.rnncc)
+        return lowp_job.modules(case, model.parent, model, target_options(given.target) + given.rnncc, isa_of(given))
     return {name: (model, options) for name, options in modules_of(given).items()}
 
 
@@ -94,7 +94,7 @@ def facts_of(case, model, profile, given, core):
     if given.what in ("rnn", "compare"):
         return {}
     if given.what == "lowp":
-        return lowp_job.facts(case, model.parent)
+        return lowp_job.facts(case, model.parent, isa_of(given))
     folder, options = model.parent, list(modules_of(given).values())
     if given.what == "cnn":
         limits = layers.facts(profile, explained(model, options[0]), case.B, core)

@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape
 
 HERE = Path(__file__).resolve().parent
 PICTURE = HERE.parent / "docs" / "speed.svg"
-OWN = ("rnncc", "untuned", "f32", "bf16_weights", "int8_weights")  # contestants that are no peers, as environment.py has them
+OWN = ("rnncc", "untuned", "f32", "bf16_weights", "int8_weights", "bf16_products")  # contestants that are no peers, as environment.py has them
 KINDS = {"results": "recurrent layers", "cnn_results": "convolutional networks",
          "product_results": "products, Transformers", "lowp_results": "int8, bf16"}
 ISAS = {"amx": "AMX", "avx512": "AVX-512", "avx2": "AVX2", "neon": "NEON"}

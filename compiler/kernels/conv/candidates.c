@@ -118,6 +118,14 @@ ConvSchedule *convolution_of_text(Graph *graph, const Node *node, NodeLayout lay
   return *why ? NULL : convolution_schedule(graph, node, layout, &candidate);
 }
 
+const ConvAlgorithm *convolution_forced(const Graph *graph) {
+  const char *text = graph->config->conv_schedule;
+  ParsedSchedule parsed;
+  if (!text) return NULL;
+  if (schedule_parse(convolution_kinds, text, &parsed)) bug("--conv was not checked");
+  return algorithm_of(parsed.kind);
+}
+
 /* The text's algorithm, if it runs the node: with the knobs that it names, moved to fit, and others of its best
  * candidate. */
 static ConvSchedule *forced(Graph *graph, const Node *node, NodeLayout layout, const char *text) {

@@ -26,6 +26,9 @@ ConvSchedule *convolution_schedule(Graph *graph, const Node *node, NodeLayout la
 ConvSchedule *convolution_of_text(Graph *graph, const Node *node, NodeLayout layout, const char *text,
                                   const char **why);
 
+/* The algorithm of --conv; NULL: each node has its own. */
+const ConvAlgorithm *convolution_forced(const Graph *graph);
+
 /* The measured time of the node's record; 0: none. */
 double convolution_recorded_seconds(Graph *graph, const Node *node, NodeLayout layout);
 

@@ -13,6 +13,10 @@
 typedef struct KernelSpec KernelSpec; /* template/specialise.h */
 typedef struct Call Call;             /* program/program.h */
 
+/* Would it take less time to multiply numbers of bf16, if the node's weights were rounded to it
+ * (--precision=bf16-dynamic)? */
+bool convolution_multiplies_bf16(Graph *graph, const Node *node);
+
 /* One spatial axis, with auto_pad and defaults resolved. */
 typedef struct ConvAxis {
   int64_t kernel, stride, dilation;

@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "kernels/conv/convolution.h"
+#include "kernels/conv/prologue.h"
 #include "kernels/elementwise/elementwise.h"
 #include "layout/blocked.h"
 #include "machine/targets.h"
-#include "passes/channel_affine.h"
 #include "program/build.h"
 #include "program/worker_slots.h"
 #include "support/diagnostics.h"
@@ -51,12 +51,6 @@ static const char *obstacle(const Graph *graph, const Convolution *conv) {
 static bool runs_blocked(const Graph *graph, const Convolution *conv) { return !obstacle(graph, conv); }
 
 /* ---- choice ---- */
-
-/* Panels hold pixels of one image, in whole vectors of channels. */
-static bool takes_prologue(const Graph *graph, const Convolution *conv) {
-  return dim_is_const(conv->h.out) && dim_is_const(conv->w.out) && conv->groups == 1 &&
-         conv->channels >= graph->config->target->lanes && axis_is_pointwise(&conv->h) && axis_is_pointwise(&conv->w);
-}
 
 static DirectWeights weights_of(const Graph *graph, const DirectSchedule *schedule, int oc_vectors) {
   const Convolution *conv = &schedule->base.conv;
@@ -196,16 +190,6 @@ static void scratch(Graph *graph, Node *node) {
   if (node->n_prologue) graph_slots(graph, node, graph->config->machine->cores, slot_bytes(graph, schedule_of(node)));
 }
 
-/* The prologue's batch normalisation as scale and shift. */
-static void pack_prologue(Graph *graph, Node *node) {
-  const Node *norm = node->prologue[0];
-  int64_t block = schedule_of(node)->layer.in_block;
-  ChannelAffine affine;
-  if (!channel_affine_of(graph, norm, &affine)) bug("n%d: a prologue without scale and shift", node->id);
-  graph_pack(graph, node, channel_constant_rounded(graph, norm->inputs[1]->name, affine.s, affine.C, block));
-  graph_pack(graph, node, channel_constant_rounded(graph, norm->inputs[2]->name, affine.t, affine.C, block));
-}
-
 /* Constants of the call: weights, bias or NULL, and the prologue's scale and shift. */
 static void pack(Graph *graph, Node *node) {
   const DirectSchedule *schedule = schedule_of(node);
@@ -218,17 +202,10 @@ static void pack(Graph *graph, Node *node) {
   if (conv->bias)
     bias = channel_constant(graph, conv->bias->name, conv->bias->data, kernels, graph->config->target->lanes);
   if (bias || node->n_prologue) graph_pack(graph, node, bias); /* NULL keeps the prologue's places */
-  if (node->n_prologue) pack_prologue(graph, node);
+  pack_prologue(graph, node, schedule->layer.in_block);
 }
 
 /* ---- the call ---- */
-
-/* The steps after scale and shift; NULL: none. */
-static const char *prologue_body(Arena *arena, const Node *node) {
-  if (node->n_prologue < 2) return NULL;
-  Node chain = {.epilogue = node->prologue + 1, .n_epilogue = node->n_prologue - 1};
-  return elementwise_epilogue_body(arena, &chain);
-}
 
 /* Are tiles of a row one call? Tiles of few sums are short, so that their addresses count; recorded schedules have
  * shorter turns of the inner loop, and keep their kernels. */
@@ -258,17 +235,15 @@ static KernelSpec *direct_spec(const Graph *graph, const Node *node) {
   kernel_knob(spec, "GROUPED", conv->groups > 1);
   kernel_knob(spec, "BIAS", conv->bias != NULL);
   kernel_knob(spec, "RESIDUAL", conv->residual != NULL);
-  kernel_knob(spec, "PROLOGUE", node->n_prologue > 0);
   kernel_hook(spec, "epilogue", elementwise_epilogue(arena, node));
-  kernel_hook(spec, "prologue", prologue_body(arena, node));
+  knobs_prologue(spec, graph, node);
   return spec;
 }
 
 static void call_data(Call *call, const Graph *graph, const Node *node) {
   const Convolution *conv = &schedule_of(node)->base.conv;
   operands_blocked(call, graph, conv, node->packed[0], conv->bias ? node->packed[1] : NULL);
-  operand_value(call, "scale", node->n_prologue ? node->packed[2] : NULL, READ);
-  operand_value(call, "shift", node->n_prologue ? node->packed[3] : NULL, READ);
+  operands_prologue(call, node);
   operand_value(call, "scratch", node->scratch, READ_WRITE);
 }
 
@@ -303,7 +278,7 @@ static void lower_node(Program *program, Node *node) {
 const ConvAlgorithm convolution_direct = {.kind = {"direct", direct_knobs},
                                           .runs_blocked = runs_blocked,
                                           .obstacle = obstacle,
-                                          .takes_prologue = takes_prologue,
+                                          .takes_prologue = prologue_fits,
                                           .takes_wide = true,
                                           .list = list,
                                           .fit = fit,

@@ -19,11 +19,7 @@ static bool takes_epilogue(const Node *host, const Node *step) {
 }
 
 /* With --conv=plain no convolution seeks blocked tensors, so none are blocked. */
-static bool forced_plain(const Graph *graph) {
-  const char *forced = graph->config->conv_schedule;
-  ParsedSchedule parsed;
-  return forced && !schedule_parse(convolution_kinds, forced, &parsed) && parsed.kind == &convolution_plain.kind;
-}
+static bool forced_plain(const Graph *graph) { return convolution_forced(graph) == &convolution_plain; }
 
 static const NodeLayout row_major = {LAYOUT_ROW_MAJOR, LAYOUT_ROW_MAJOR}, blocked = {LAYOUT_BLOCKED, LAYOUT_BLOCKED};
 

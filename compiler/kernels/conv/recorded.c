@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/conv/recorded.h"
 
+#include "ir/narrow.h"
 #include "kernels/conv/candidates.h"
 #include "support/text.h"
 #include "template/fingerprint.h"
@@ -42,6 +43,7 @@ static const char *workload(Graph *graph, const Node *node, NodeLayout layout) {
   if (conv.integer) text_add(&text, "_%sto%s", dtype_name(conv.x->dtype), dtype_name(conv.y->dtype));
   if (layout.writes == LAYOUT_WIDE) text_add(&text, "_out%d", conv.y_block);
   if (!conv.weights->data) text_add(&text, "_weights");
+  if (conv.weights->narrow && conv.weights->narrow->rounds_rows) text_add(&text, "_bf16");
   if (node->exact || graph->config->no_winograd) text_add(&text, "_exact");
   if (conv.bias) text_add(&text, "_bias");
   if (conv.residual) text_add(&text, "_residual");

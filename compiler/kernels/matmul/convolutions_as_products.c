@@ -20,6 +20,7 @@
 
 #include "ir/narrow.h"
 #include "ir/precision.h"
+#include "kernels/conv/convolution.h"
 #include "kernels/conv/cost.h"
 #include "kernels/gemm/narrow_panels.h"
 #include "layout/layout.h"
@@ -84,7 +85,9 @@ static double convolution_seconds(Graph *graph, const Node *node) {
   return min_double(seconds, layout_node_seconds(graph, node, blocked).estimated);
 }
 
+/* A convolution that multiplies numbers of bf16 itself has nothing to gain: it needs no transpositions. */
 static bool gains(Graph *graph, const Node *node, const NarrowWeights *form) {
+  if (form->rounds_rows && convolution_multiplies_bf16(graph, node)) return false;
   return window_is_pixel(graph, node) && product_seconds(graph, node, form) < convolution_seconds(graph, node);
 }
 

@@ -7,6 +7,7 @@
 #include "ir/bodies.h"
 #include "ir/cell.h"
 #include "ir/narrow.h"
+#include "kernels/conv/convolution.h"
 #include "kernels/matmul/convolutions_as_products.h"
 #include "kernels/recurrent/int8.h"
 #include "machine/targets.h"
@@ -18,13 +19,14 @@ static bool is_recurrent(const Node *node) {
   return op_has_attribute(node->op, ATTR_precision) && cell_kind(node->op->kind);
 }
 
-/* Is it a convolution that becomes a product if its weights are small? One that the rule leaves in f32 stays what it
- * is.
- */
+/* Is it a node with weights, or a convolution that becomes a product if its weights are small, or multiplies numbers of
+ * bf16? One that the rule leaves in f32 stays what it is. */
 static bool may_be_small(Graph *graph, const Node *node, const PrecisionRule *rule) {
   NarrowWeights form = weights_form(rule);
+  bool rounds = !form.dtype || form.rounds_rows;
   if (!form.dtype) form.dtype = RNNCC_BF16;
-  return has_weights(node) || convolution_can_be_product(graph, node, &form);
+  if (has_weights(node) || convolution_can_be_product(graph, node, &form)) return true;
+  return rounds && convolution_multiplies_bf16(graph, node);
 }
 
 /* The rule that decides on this input of the node, INPUT_W or INPUT_R, of a product 1; NULL: none. Integers of each run
@@ -44,6 +46,7 @@ static int last_weights(const Node *node) { return is_recurrent(node) ? INPUT_R 
 
 static const char *obstacle_of(const Node *node, Precision precision) {
   if (precision == PRECISION_int8_dynamic) return int8_obstacle(node);
+  if (!is_recurrent(node)) return NULL;
   return precision_weights(precision) && !has_weights(node) ? "needs a constant W and R" : NULL;
 }
 
@@ -100,15 +103,20 @@ static void check_target(const Graph *graph, const PrecisionRule *rule) {
         precision_word(rule->precision), target->name);
 }
 
+/* The nodes that a rule may decide on. */
+static const char *computed_by(Precision precision) {
+  if (precision == PRECISION_int8_dynamic) return "RNN, GRU or LSTM";
+  return precision == PRECISION_bf16_dynamic ? "RNN, GRU, LSTM, MatMul, Gemm or Conv"
+                                             : "RNN, GRU, LSTM, MatMul, Gemm or Conv of few windows";
+}
+
 static void check_rules(Graph *graph) {
   const PrecisionRules *rules = &graph->config->precision;
   for (int i = 0; i < rules->count; i++) {
     const PrecisionRule *rule = &rules->list[i];
-    bool products = rule->precision != PRECISION_int8_dynamic;
     check_target(graph, rule);
     if (!decides(graph, rule))
-      warn_at(LOCATION_FILE(graph->file), "--precision: no %s is computed by \"%s%s%s\"",
-              products ? "RNN, GRU, LSTM, MatMul, Gemm or Conv of few windows" : "RNN, GRU or LSTM",
+      warn_at(LOCATION_FILE(graph->file), "--precision: no %s is computed by \"%s%s%s\"", computed_by(rule->precision),
               rule->pattern ? rule->pattern : "", rule->pattern ? "=" : "", precision_word(rule->precision));
   }
 }
