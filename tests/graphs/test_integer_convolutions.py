@@ -264,6 +264,23 @@ def test_matrices_of_images_that_only_the_run_knows(compile, rnncc, tmp_path):
         assert_same(run_module(module, feeds, (1, 2)), exact(model, feeds))
 
 
+PLANES = [(3, 20, 33), (1, 5, 7), (2, 9, 20), (1, 11, 29)]  # of EXTENTS
+
+
+@pytest.mark.parametrize("knobs", MATRICES_KNOBS)
+@pytest.mark.parametrize("name", ["3x3 of i8", "first", "pointwise of rests", "whole lines, dilated in steps", "dilated", "uneven pads"])
+def test_matrices_of_planes_that_only_the_run_knows(compile, rnncc, tmp_path, name, knobs):
+    """Blocks are those of the usual plane."""
+    case = MATRICES[name]
+    model, _ = convolution(name, dims=EXTENTS, **case)
+    path, options = model.write(tmp_path), (f"--target={WITH_MATRICES}", f"--conv=matrices_int8,{knobs}")
+    assert len(schedules_of(rnncc, path, "matrices_int8", *options)) == 1
+    module = compile(path, *options)
+    for n, *plane in PLANES:
+        _, feeds = convolution(name, **{**case, "n": n, "x": (case["x"][0], *plane)})
+        assert_same(run_module(module, feeds, (1, 3)), exact(model, feeds))
+
+
 def test_matrices_are_chosen_where_they_save_time(rnncc, tmp_path):
     """Not where a window has too few bytes, nor for a convolution of groups."""
     layers = {"deep": (dict(x=(64, 28, 28), kernels=64, window=(3, 3), **BOTH), 1),

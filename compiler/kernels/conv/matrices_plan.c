@@ -28,7 +28,7 @@ _Static_assert((int)KNOB_matrices_int8_pairs == PAIRS && (int)KNOB_matrices_bf16
 /* ---- which layers ---- */
 
 bool matrices_run(const Graph *graph, const Convolution *conv) {
-  return graph->config->target->has_matrices && conv->groups == 1 && axis_is_known(&conv->h) && axis_is_known(&conv->w);
+  return graph->config->target->has_matrices && conv->groups == 1;
 }
 
 /* A layer whose strip is so, with the lines that a window then has. */
@@ -67,8 +67,9 @@ static Layer layer_of(const Graph *graph, const Convolution *conv) {
              .vectors = ceil_div(conv->kernels, graph->config->target->lanes),
              .residual = conv->residual != NULL};
   convolution_rows(graph->dims, conv, &l.h, &l.w);
-  l.out_h = dim_value(l.h.out);
-  l.out_w = dim_value(l.w.out);
+  l.plane_known = axis_is_known(&l.h) && axis_is_known(&l.w);
+  l.out_h = max_int(1, dim_optimum(l.h.out));
+  l.out_w = max_int(1, dim_optimum(l.w.out));
   l.channels = l.blocks * conv->x_block * l.element;
   l.groups = ceil_div(l.vectors, VECTORS);
   return choose_strip(&l);
@@ -219,7 +220,8 @@ static Plan plan_of(const Machine *machine, const Layer *l, const Knobs *knobs) 
   choose_blocks(l, pixels, p.by_groups ? 1 : machine->cores, &p);
   choose_matrices(l, &p);
   int64_t shares = p.by_groups ? l->groups : l->images * blocks_of(l, &p);
-  p.slots = l->images_known || p.by_groups ? min_int(machine->cores, shares) : machine->cores;
+  bool known = p.by_groups || (l->images_known && l->plane_known);
+  p.slots = known ? min_int(machine->cores, shares) : machine->cores;
   p.seconds = plan_seconds(machine, l, &p);
   return p;
 }
@@ -319,4 +321,5 @@ void matrices_operands(Call *call, const Graph *graph, const Node *node) {
   operand_integer(call, "strip_bytes", strip_bytes(&schedule->layer, &schedule->plan));
   operand_integer(call, "slots", schedule->plan.slots);
   operand_integer(call, "slot", graph_slot_bytes(graph, node, slot_bytes(schedule)));
+  operands_plane(call, &schedule->layer.h, &schedule->layer.w);
 }

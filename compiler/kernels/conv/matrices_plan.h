@@ -2,7 +2,7 @@
 /*
  * What convolutions by matrices in registers share (templates/parts/conv_matrices.h), of bytes and of bf16: what a
  * block of the output reads is copied to a strip, from which matrices of pixels are loaded for each line of a window.
- * Here: the strip's form, the blocks, their predicted time, and where weights are. One group, no extent of the run.
+ * Here: the strip's form, the blocks, their predicted time, and where weights are. One group.
  */
 #ifndef RNNCC_MATRICES_PLAN_H
 #define RNNCC_MATRICES_PLAN_H
@@ -17,7 +17,7 @@ enum { MATRICES_SUM_BYTES = 2 * MATRIX_VECTORS * MATRIX };
 /* What plans are made of, at the dims' optimum. */
 typedef struct MatricesLayer {
   int64_t images, out_h, out_w;
-  bool images_known;
+  bool images_known, plane_known;
   ConvAxis h, w;                      /* a plane under a 1x1 window without padding or stride is one row */
   int64_t element;                    /* bytes of one in the strip */
   int64_t blocks, channels;           /* of x's channels; bytes of them in the strip */
@@ -47,7 +47,7 @@ static inline const MatricesSchedule *matrices_schedule_of(const Node *node) {
   return (const MatricesSchedule *)node->schedule;
 }
 
-/* Has the target such matrices, and the convolution one group and a plane that is known? */
+/* Has the target such matrices, and the convolution one group? */
 bool matrices_run(const Graph *graph, const Convolution *conv);
 
 /* As in ConvAlgorithm; make() writes `name` into the schedule's text. The knobs are PAIRS and BY_GROUPS. */
