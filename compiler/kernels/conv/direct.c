@@ -15,7 +15,6 @@
 #include "machine/targets.h"
 #include "program/build.h"
 #include "program/worker_slots.h"
-#include "support/diagnostics.h"
 #include "support/numbers.h"
 #include "template/specialise.h"
 

@@ -10,7 +10,6 @@
 #include "kernels/conv/prologue.h"
 #include "kernels/elementwise/elementwise.h"
 #include "layout/blocked.h"
-#include "layout/layout.h"
 #include "machine/targets.h"
 #include "passes/narrow_weights.h"
 #include "program/build.h"

@@ -5,7 +5,6 @@
  */
 #include "kernels/conv/matrices_plan.h"
 #include "kernels/conv/to_floats.h"
-#include "layout/blocked.h"
 #include "machine/targets.h"
 #include "program/build.h"
 #include "template/specialise.h"
