@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "driver/config.h"
 
+#include "machine/targets.h"
 #include "schedules/database.h"
+
+static bool any_multiplies_bf16(const Options *options) {
+  for (int i = 0; i < options->n_targets; i++)
+    if (target_multiplies_bf16(options->targets[i].target)) return true;
+  return false;
+}
 
 const Config *config_of(Arena *arena, const Options *options, const PlannedTarget *planned) {
   Config *config = ARENA_NEW(arena, Config);
@@ -11,6 +18,7 @@ const Config *config_of(Arena *arena, const Options *options, const PlannedTarge
                      .rnn_schedule = options->variant,
                      .conv_schedule = options->conv_form,
                      .precision = options->precision,
+                     .bf16_products = any_multiplies_bf16(options),
                      .training = options->training,
                      .layout_search = options->layout_search,
                      .no_winograd = options->no_winograd,

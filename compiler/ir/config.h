@@ -35,6 +35,7 @@ typedef struct Config {
   const char *rnn_schedule;       /* --rnn, checked; NULL: not given */
   const char *conv_schedule;      /* --conv, checked; NULL: not given */
   PrecisionRules precision;       /* --precision */
+  bool bf16_products;             /* one of the module's targets has instructions for them */
   Training training;              /* --train, --loss */
   LayoutSearch layout_search;
   bool no_winograd;     /* --no-winograd */

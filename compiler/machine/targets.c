@@ -67,6 +67,8 @@ bool target_runs_here(const Target *target) {
   return same && (musl_here || !has_musl(target)) && (target->cpu_features & ~features_here()) == 0;
 }
 
+bool target_multiplies_bf16(const Target *target) { return target->has_bf16_tiles || target->has_matrices; }
+
 /* The table stands in order of preference: the first whose features this CPU has. */
 static const Target *native_target(void) {
   for (int i = 0; i < TARGET_COUNT; i++)

@@ -56,6 +56,8 @@ const Target *target_named(Arena *arena, const char *name);
 const char *target_with_musl(const Target *target);
 /* The features that a target takes: "+dotprod +fp16"; "" if none. */
 const char *target_features(Arena *arena, const Target *target);
+/* Has it an instruction that multiplies numbers of bf16? */
+bool target_multiplies_bf16(const Target *target);
 /* Has this machine what the target's modules ask for? */
 bool target_runs_here(const Target *target);
 const Target *target_at(int index); /* NULL past the end */

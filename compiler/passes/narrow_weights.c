@@ -18,9 +18,9 @@ bool has_weights(const Node *node) {
   return is_recurrent(node) && can_be_narrow(node->inputs[INPUT_W]) && can_be_narrow(node->inputs[INPUT_R]);
 }
 
-NarrowWeights weights_form(const PrecisionRule *rule) {
+NarrowWeights weights_form(const PrecisionRule *rule, const Target *target) {
   return (NarrowWeights){.dtype = precision_weights(rule->precision),
-                         .rounds_rows = rule->precision == PRECISION_bf16_dynamic,
+                         .rounds_rows = rule->precision == PRECISION_bf16_dynamic && target_multiplies_bf16(target),
                          .group = rule->group};
 }
 

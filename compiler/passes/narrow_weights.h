@@ -5,6 +5,7 @@
 #include "ir/graph.h"
 #include "ir/narrow.h"
 #include "ir/precision.h"
+#include "machine/targets.h"
 
 /* Is it a constant in f32, of one element at least? */
 bool can_be_narrow(const Value *weights);
@@ -12,8 +13,9 @@ bool can_be_narrow(const Value *weights);
 /* Has the node weights that its kernels can keep in fewer bits: constants in f32 of RNN, GRU, LSTM, MatMul or Gemm? */
 bool has_weights(const Node *node);
 
-/* The form that a rule asks for; its dtype is RNNCC_NONE if weights stay in f32. */
-NarrowWeights weights_form(const PrecisionRule *rule);
+/* The form that a rule asks for; its dtype is RNNCC_NONE if weights stay in f32. A target without products of bf16
+ * keeps the weights so, and rounds nothing else. */
+NarrowWeights weights_form(const PrecisionRule *rule, const Target *target);
 
 /* Sets inner and count of the form, for this input of such a node; returns the numbers of a channel. */
 int64_t narrow_channels(const Node *node, int input, NarrowWeights *form);

@@ -223,6 +223,35 @@ def test_a_target_without_such_products_is_refused(target, precision, rnncc, tmp
     assert done.returncode == 3 and f"--precision=bf16-dynamic: {target} has no products of bf16, as" in done.stderr
 
 
+def test_none_of_several_targets_has_such_products(rnncc, tmp_path):
+    done = rnncc("inspect", layers_of_all_kinds().write(tmp_path), "--target=x86-64-v4,x86-64-v3", "--precision=bf16-dynamic")
+    assert done.returncode == 3 and "--precision=bf16-dynamic: x86-64-v4 has no products of bf16, as" in done.stderr
+
+
+def test_of_several_targets_one_may_compute_no_node_so(rnncc, tmp_path):
+    """A convolution, on a CPU without AMX."""
+    net = Model()
+    net.output(net.node("Conv", [net.input("x", "f32", [1, 64, 28, 28]), net.constant(np.ones((64, 64, 3, 3), np.float32))]))
+    done = rnncc("inspect", net.write(tmp_path), "--target=x86-64-v4+vnni+amx,x86-64-v3", "--precision=bf16-dynamic")
+    assert done.returncode == 0 and not done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("isa, precision", [("avx2", "bf16"), ("amx", "bf16-dynamic")])
+def test_of_several_targets_those_with_such_products_have_them(isa, precision, compile, monkeypatch, tmp_path):
+    """Others keep the weights so. Convolutions stay in f32 there."""
+    targets = {"avx2": "x86-64-v3", "amx": "x86-64-v4+vnni+amx"}
+    model, rng = layers_of_all_kinds(), np.random.default_rng(6)
+    image = model.input("image", "f32", [1, 64, 28, 28])
+    model.output(model.node("Conv", [image, model.constant(rng.standard_normal((64, 64, 3, 3)).astype(np.float32))], pads=[1, 1, 1, 1]))
+    feeds = {"x": rng.standard_normal((4, 1, 8)).astype(np.float32), "image": rng.standard_normal((1, 64, 28, 28)).astype(np.float32)}
+    path = model.write(tmp_path)
+    alone = compile(path, f"--target={targets[isa]}", f"--precision={precision}", optimised=False)
+    together = compile(path, f"--target={','.join(targets.values())}", "--precision=bf16-dynamic", optimised=False)
+    monkeypatch.setenv("RNNCC_ISA", targets[isa])
+    want, got = (run_here(module, feeds, 1) for module in (alone, together))
+    assert {name: got[name].tobytes() for name in want} == {name: want[name].tobytes() for name in want}
+
+
 @pytest.mark.parametrize("target", [TARGET, DOTS])
 @pytest.mark.parametrize("precision, knobs", [("bf16", {1}), ("bf16-dynamic", {5}), ("bf16-dynamic,n0=bf16", {1, 5}),
                                               ("n0.R=bf16-dynamic", {0, 5})])

@@ -115,7 +115,7 @@ static bool spreads_pixel(Graph *graph, const Node *node) {
 /* Is it to have weights of fewer bits? */
 static bool is_to_be_small(Graph *graph, const Node *node) {
   const PrecisionRule *rule = precision_rule_of(graph->arena, &graph->config->precision, node->name, NULL);
-  const NarrowWeights form = rule ? weights_form(rule) : (NarrowWeights){.dtype = RNNCC_NONE};
+  const NarrowWeights form = rule ? weights_form(rule, graph->config->target) : (NarrowWeights){.dtype = RNNCC_NONE};
   return form.dtype && convolution_can_be_product(graph, node, &form);
 }
 

@@ -22,7 +22,7 @@ static bool is_recurrent(const Node *node) {
 /* Is it a node with weights, or a convolution that becomes a product if its weights are small, or multiplies numbers of
  * bf16? One that the rule leaves in f32 stays what it is. */
 static bool may_be_small(Graph *graph, const Node *node, const PrecisionRule *rule) {
-  NarrowWeights form = weights_form(rule);
+  NarrowWeights form = weights_form(rule, graph->config->target);
   bool rounds = !form.dtype || form.rounds_rows;
   if (!form.dtype) form.dtype = RNNCC_BF16;
   if (has_weights(node) || convolution_can_be_product(graph, node, &form)) return true;
@@ -64,7 +64,7 @@ static void choose(Graph *graph, Node *node) {
   for (int input = INPUT_W; input <= last_weights(node); input++) {
     const PrecisionRule *rule = rule_for(graph, node, input);
     if (!rule || !can_follow(node, rule)) continue;
-    const NarrowWeights form = weights_form(rule);
+    const NarrowWeights form = weights_form(rule, graph->config->target);
     if (is_recurrent(node))
       set_attribute(graph, node,
                     attribute_one_of(ATTR_precision,
@@ -91,16 +91,20 @@ static bool decides(Graph *graph, const PrecisionRule *rule) {
   return false;
 }
 
-/* Kernels of products of bf16 are only for CPUs that have them: on others they would take longer than those of f32,
+/* Does it ask for products of bf16 of a target that has none? There their kernels would take longer than those of f32,
  * which err less. */
+static bool lacks_products(const Graph *graph, const PrecisionRule *rule) {
+  return rule->precision == PRECISION_bf16_dynamic && !target_multiplies_bf16(graph->config->target);
+}
+
+/* One of the module's targets must have them; the others keep the weights so (weights_form). */
 static void check_target(const Graph *graph, const PrecisionRule *rule) {
-  const Target *target = graph->config->target;
-  if (rule->precision == PRECISION_bf16_dynamic && !target->has_bf16_tiles && !target->has_matrices)
+  if (lacks_products(graph, rule) && !graph->config->bf16_products)
     error_at(
         LOCATION_FILE(graph->file), EXIT_UNSUPPORTED,
         "--precision=%s: %s has no products of bf16, as x86-64-v4+bf16, x86-64-v4+amx and aarch64-linux-gnu+bf16 have; "
         "bf16 keeps the weights so on every target",
-        precision_word(rule->precision), target->name);
+        precision_word(rule->precision), graph->config->target->name);
 }
 
 /* The nodes that a rule may decide on. */
@@ -115,7 +119,7 @@ static void check_rules(Graph *graph) {
   for (int i = 0; i < rules->count; i++) {
     const PrecisionRule *rule = &rules->list[i];
     check_target(graph, rule);
-    if (!decides(graph, rule))
+    if (!lacks_products(graph, rule) && !decides(graph, rule))
       warn_at(LOCATION_FILE(graph->file), "--precision: no %s is computed by \"%s%s%s\"", computed_by(rule->precision),
               rule->pattern ? rule->pattern : "", rule->pattern ? "=" : "", precision_word(rule->precision));
   }
