@@ -118,20 +118,24 @@ ConvSchedule *convolution_of_text(Graph *graph, const Node *node, NodeLayout lay
   return *why ? NULL : convolution_schedule(graph, node, layout, &candidate);
 }
 
-const ConvAlgorithm *convolution_forced(const Graph *graph) {
+/* What --conv says; false: it is not given. */
+static bool parse_forced(const Graph *graph, ParsedSchedule *parsed) {
   const char *text = graph->config->conv_schedule;
-  ParsedSchedule parsed;
-  if (!text) return NULL;
-  if (schedule_parse(convolution_kinds, text, &parsed)) bug("--conv was not checked");
-  return algorithm_of(parsed.kind);
+  if (text && schedule_parse(convolution_kinds, text, parsed)) bug("--conv was not checked");
+  return text;
 }
 
-/* The text's algorithm, if it runs the node: with the knobs that it names, moved to fit, and others of its best
- * candidate. */
-static ConvSchedule *forced(Graph *graph, const Node *node, NodeLayout layout, const char *text) {
-  Convolution conv = convolution_of(graph, node, layout);
+const ConvAlgorithm *convolution_forced(const Graph *graph) {
   ParsedSchedule parsed;
-  if (schedule_parse(convolution_kinds, text, &parsed)) bug("--conv was not checked");
+  return parse_forced(graph, &parsed) ? algorithm_of(parsed.kind) : NULL;
+}
+
+/* The algorithm of --conv, if it is given and runs the node: with the knobs that it names, moved to fit, and others of
+ * its best candidate. */
+static ConvSchedule *forced(Graph *graph, const Node *node, NodeLayout layout) {
+  ParsedSchedule parsed;
+  if (!parse_forced(graph, &parsed)) return NULL;
+  Convolution conv = convolution_of(graph, node, layout);
   ConvCandidates best = list(graph, node, &conv, algorithm_of(parsed.kind), true);
   if (!best.count) return NULL;
   schedule_set_named(&parsed, &best.list->knobs);
@@ -148,7 +152,7 @@ double convolution_recorded_seconds(Graph *graph, const Node *node, NodeLayout l
 ConvSchedule *convolution_choose(Graph *graph, const Node *node, NodeLayout layout) {
   ConvSchedule *schedule;
   if (graph->config->conv_schedule)
-    schedule = forced(graph, node, layout, graph->config->conv_schedule);
+    schedule = forced(graph, node, layout);
   else
     convolution_record_to_use(graph, node, layout, &schedule);
   if (schedule) return schedule;
