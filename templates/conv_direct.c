@@ -25,33 +25,8 @@
 #include "simd/math.h"
 #include "simd/simd.h"
 
-/* R.
- * legal: 1..4096 */
-enum { WINDOW_H = 3 };
-/* S.
- * legal: 1..4096 */
-enum { WINDOW_W = 3 };
-/* legal: 1..4096 */
-enum { STRIDE_H = 1 };
-/* legal: 1..4096 */
-enum { STRIDE_W = 1 };
-/* legal: 1..65536 */
-enum { DILATION_H = 1 };
-/* legal: 1..65536 */
-enum { DILATION_W = 1 };
-/* legal: 1..268435456 */
-enum { IN_H = 9 };
-/* legal: 1..268435456 */
-enum { IN_W = 9 };
-/* legal: 1..268435456 */
-enum { OUT_H = 9 };
-/* legal: 1..268435456 */
-enum { OUT_W = 9 };
-/* Rows of zeros before the first. Those after the last follow from OUT_H and IN_H.
- * legal: 0..65536 */
-enum { PAD_TOP = 1 };
-/* legal: 0..65536 */
-enum { PAD_LEFT = 1 };
+#include "parts/conv_window.h"
+
 /* Channels of a block of x: LANES, 2 * LANES, or all of them where they are fewer.
  * legal: 1..32 */
 enum { IN_BLOCK = 16 };

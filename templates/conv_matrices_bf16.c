@@ -34,6 +34,8 @@ typedef struct Extra {
   const float *scale, *shift;
 } Extra;
 
+#include "parts/conv_window.h"
+
 #include "parts/conv_matrices.h"
 
 static void fill(const Conv *c, uint8_t *out, int64_t pixels) {

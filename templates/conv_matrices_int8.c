@@ -40,6 +40,8 @@ typedef struct Extra {
   uint8_t zero;  /* of x */
 } Extra;
 
+#include "parts/conv_window.h"
+
 #include "parts/conv_matrices.h"
 
 static void fill(const Conv *c, uint8_t *out, int64_t pixels) {

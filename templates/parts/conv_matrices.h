@@ -34,33 +34,6 @@
  */
 /* clang-format on */
 
-/* R.
- * legal: 1..4096 */
-enum { WINDOW_H = 3 };
-/* S.
- * legal: 1..4096 */
-enum { WINDOW_W = 3 };
-/* legal: 1..4096 */
-enum { STRIDE_H = 1 };
-/* legal: 1..4096 */
-enum { STRIDE_W = 1 };
-/* legal: 1..65536 */
-enum { DILATION_H = 1 };
-/* legal: 1..65536 */
-enum { DILATION_W = 1 };
-/* legal: 1..268435456 */
-enum { IN_H = 14 };
-/* legal: 1..268435456 */
-enum { IN_W = 14 };
-/* legal: 1..268435456 */
-enum { OUT_H = 14 };
-/* legal: 1..268435456 */
-enum { OUT_W = 14 };
-/* Rows of padding above the input.
- * legal: 0..65536 */
-enum { PAD_TOP = 1 };
-/* legal: 0..65536 */
-enum { PAD_LEFT = 1 };
 /* The channel block of x.
  * legal: 1..16 */
 enum { IN_BLOCK = 16 };
