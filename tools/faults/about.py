@@ -25,6 +25,8 @@ TABLE = {
     "compiler/kernels/conv/(candidates|winograd)": ["conv_candidates", "choices"],
     "compiler/kernels/conv/(cost|depthwise|direct_plan|plain)": ["conv_tiles"],
     "compiler/kernels/recurrent/cost": ["recurrent_cost"],
+    "compiler/kernels/recurrent/bf16|templates/(recurrent_bf16|gemm_bf16|panel_matrices)": [
+        "graphs/test_bf16_dynamic.py", "graphs/test_bf16_parts.py"],
     "compiler/kernels/recurrent/(phase|mm_dag|partition|choose|cost)": ["phases", "recurrent_choice", "recurrent_records"],
     "compiler/kernels/(control|matmul/family_matmul|recurrent/family_recurrent)": ["graphs/test_packed_once.py"],
     "compiler/kernels/recurrent/choose_precision|templates/(panel_|simd/)bf16": ["graphs/test_bf16_dynamic.py",
@@ -40,6 +42,7 @@ TABLE = {
     "compiler/template/libclang": ["robustness/test_toolchain.py"],
     "compiler/template/": ["specialise", "tokens", "kernels/test_elementwise_kernels.py", "kernels/test_gemm_kernels.py"],
     "compiler/reroll/": ["reroll", "reroll_cells", "graphs/test_reroll_onnx.py", "graphs/test_reroll_misses.py"],
+    "compiler/layout/node_layouts": ["graphs/test_byte_chains.py", "graphs/test_means_of_bytes.py"],
     "compiler/layout/": ["layout", "node_layouts", "graphs/test_wide_blocks.py", "kernels/test_blocked_windows.py",
                          "graphs/test_convolutions.py"],
     "compiler/expand/(attention|rotary|linear|gated)": ["graphs/test_attention.py", "graphs/test_contrib_onnx.py"],
@@ -52,6 +55,7 @@ TABLE = {
     "compiler/expand/(blocks|constant_blocks)": ["graphs/test_narrow_weights.py"],
     "compiler/expand/normalise": ["graphs/test_normalisations.py"],
     "compiler/expand/random|compiler/expand/draw|compiler/kernels/random|templates/draw": ["graphs/test_random.py"],
+    "compiler/expand/slices": ["graphs/test_run_time_slices.py"],
     "compiler/expand/": ["decompose", "graphs/test_expanded_onnx.py", "graphs/test_contrib_device.py", "graphs/test_contrib_onnx.py"],
     "compiler/passes/.*(quantised|byte|integer)": ["fuse_quantised", "kernels/test_quantised_kernels.py",
                                                   "graphs/test_optimised_onnx.py", "graphs/test_byte_chains.py"],
@@ -77,6 +81,8 @@ TABLE = {
         "graphs/test_integer_convolutions.py"],
     "compiler/kernels/conv/(winograd|second)|templates/.*winograd": ["kernels/test_conv_winograd.py",
                                                                      "modules/test_mutable_winograd.py"],
+    "compiler/kernels/conv/matrices|templates/(parts/)?conv_matrices": ["graphs/test_integer_convolutions.py",
+                                                                       "graphs/test_bf16_convolutions.py"],
     "compiler/kernels/conv/(direct_int8|to_floats)|templates/(conv_direct_int8|parts/conv_int8)": [
         "graphs/test_convolutions_to_floats.py"],
     "compiler/kernels/conv_transposed/(transposed_as|pixel)": ["graphs/test_transposed_as_convolutions.py"],
