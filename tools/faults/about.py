@@ -25,13 +25,12 @@ TABLE = {
     "compiler/kernels/conv/(candidates|winograd)": ["conv_candidates", "choices"],
     "compiler/kernels/conv/(cost|depthwise|direct_plan|plain)": ["conv_tiles"],
     "compiler/kernels/recurrent/cost": ["recurrent_cost"],
-    "compiler/kernels/recurrent/bf16|templates/(recurrent_bf16|gemm_bf16|panel_matrices)": [
-        "graphs/test_bf16_dynamic.py", "graphs/test_bf16_parts.py"],
     "compiler/kernels/recurrent/(phase|mm_dag|partition|choose|cost)": ["phases", "recurrent_choice", "recurrent_records"],
     "compiler/kernels/(control|matmul/family_matmul|recurrent/family_recurrent)": ["graphs/test_packed_once.py"],
     "compiler/kernels/recurrent/choose_precision|templates/(panel_|simd/)bf16": ["graphs/test_bf16_dynamic.py",
                                                                                  "kernels/test_bf16_loops.py"],
-    "compiler/kernels/recurrent/bf16|templates/(gemm_bf16|recurrent_bf16|panel_matrices)": ["graphs/test_bf16_dynamic.py", "graphs/test_recurrent_int8_matrices.py"],
+    "compiler/kernels/recurrent/bf16|templates/(gemm_bf16|recurrent_bf16|panel_matrices)": [
+        "graphs/test_bf16_dynamic.py", "graphs/test_bf16_parts.py", "graphs/test_recurrent_int8_matrices.py"],
     "compiler/kernels/recurrent/join": ["graphs/test_joined_layers.py"],
     "compiler/kernels/recurrent/(stack|wave)": ["graphs/test_stack_onnx.py"],
     "compiler/kernels/matmul/.*int8|compiler/kernels/gemm/int8": ["kernels/test_quantised_kernels.py",
