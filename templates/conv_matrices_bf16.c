@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolution of tensors of f32 blocked by channels, [N][ceil(C / block)][H][W][block], of one group:
+ * Convolution of tensors of f32 blocked by channels, [N][ceil(C / block)][H][W][block]:
  *   y[n, k, oh, ow] = epilogue(bias[k] + sum over c, r, s of x[n, c, ih, iw] w[k, c, r, s] + residual),
  * with products of bf16 by matrices in registers, and sums in f32: see parts/conv_matrices.h. x is rounded to bf16 as
  * it is copied to the strip, halves to even. The padding is zeros, and so are the lanes past the last channel, which
@@ -136,15 +136,22 @@ SIMD_FUNCTION void end_rows(const Conv *c, const float *sums, int64_t row, int c
   }
 }
 
+/* Of channels from one on. */
+static inline Extra extra_of(const Extra *all, int64_t in, int64_t out) {
+  (void)out;
+  return (Extra){PROLOGUE ? all->scale + in : NULL, PROLOGUE ? all->shift + in : NULL};
+}
+
 #include "parts/conv_matrices_order.h"
 
 /* x: blocked by IN_BLOCK, residual, y: by LANES. Images are x_image, residual_image and y_image elements apart. bias,
  * scale, shift: whole blocks, or NULL. scratch: a slot for each of `slots` workers, `slot` bytes apart: the strip, of
- * strip_bytes bytes, and sums. Workers past `slots` have nothing to do. */
+ * strip_bytes bytes, and sums. Workers past `slots` have nothing to do. kernels:
+ * output channels of each of `parts` parts. */
 static void conv_matrices_bf16(const Team *team, const float *x, const uint16_t *w, const float *bias,
                                const float *residual, float *y, const float *scale, const float *shift,
                                uint8_t *scratch, int64_t n, int64_t x_image, int64_t residual_image, int64_t y_image,
-                               int64_t kernels, int64_t strip_bytes, int64_t slots, int64_t slot) {
+                               int64_t kernels, int64_t parts, int64_t strip_bytes, int64_t slots, int64_t slot) {
   int64_t workers = min_i64(slots, team->size), rank = min_i64(team->rank, slots - 1);
   uint8_t *own = scratch + rank * slot;
   Conv c = {.x = x,
@@ -154,10 +161,11 @@ static void conv_matrices_bf16(const Team *team, const float *x, const uint16_t 
             .y = (uint8_t *)y,
             .strip = own,
             .sums = (float *)(own + strip_bytes),
+            .vectors = ceil_div(kernels, LANES),
             .groups = ceil_div(kernels, VECTORS * LANES),
             .x_image = x_image,
             .residual_image = residual_image,
             .y_image = y_image,
             .extra = {.scale = scale, .shift = shift}};
-  run_share(team, &c, n, workers);
+  run_share(team, &c, n, parts, workers);
 }

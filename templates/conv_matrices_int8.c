@@ -105,18 +105,28 @@ SIMD_FUNCTION void end_rows(const Conv *c, const int32_t *sums, int64_t row, int
              &c->extra.finish);
 }
 
+/* Of channels from one on. */
+static inline Extra extra_of(const Extra *all, int64_t in, int64_t out) {
+  (void)in;
+  Extra extra = *all;
+  extra.scale += out;
+  if (BIAS && FLOATS) extra.bias += out;
+  return extra;
+}
+
 #include "parts/conv_matrices_order.h"
 
 /* x: blocked by IN_BLOCK, residual, y: by LANES; lanes past the last channel may have any value, and multiply weights
  * of zero. Images are x_image, residual_image and y_image elements apart. start, scale: whole blocks. x_zero: as a byte
  * of x. finish: the fields of Finish, in order. With FLOATS bias is as scale, or NULL; start has the sums of weights;
  * x_scale and x_point, its zero point, are of one element, which NULL says to be 0. scratch: a slot for each of `slots`
- * workers, `slot` bytes apart: the strip, of strip_bytes bytes, and sums. Workers past `slots` have nothing to do. */
+ * workers, `slot` bytes apart: the strip, of strip_bytes bytes, and sums. Workers past `slots` have nothing to do.
+ * kernels: output channels of each of `parts` parts. */
 static void conv_matrices_int8(const Team *team, const uint8_t *x, const int8_t *w, const int32_t *start,
                                const float *scale, const float *bias, const float *x_scale, const uint8_t *x_point,
                                const uint8_t *residual, uint8_t *y, const float *finish, uint8_t *scratch, int64_t n,
                                int64_t x_image, int64_t residual_image, int64_t y_image, int64_t x_zero,
-                               int64_t kernels, int64_t strip_bytes, int64_t slots, int64_t slot) {
+                               int64_t kernels, int64_t parts, int64_t strip_bytes, int64_t slots, int64_t slot) {
   int64_t workers = min_i64(slots, team->size), rank = min_i64(team->rank, slots - 1);
   uint8_t *own = scratch + rank * slot;
   Conv c = {.x = x,
@@ -126,6 +136,7 @@ static void conv_matrices_int8(const Team *team, const uint8_t *x, const int8_t 
             .y = y,
             .strip = own,
             .sums = (int32_t *)(own + strip_bytes),
+            .vectors = ceil_div(kernels, LANES),
             .groups = ceil_div(kernels, VECTORS * LANES),
             .x_image = x_image,
             .residual_image = residual_image,
@@ -134,5 +145,5 @@ static void conv_matrices_int8(const Team *team, const uint8_t *x, const int8_t 
   if (!FLOATS) c.extra.finish = finish_of(finish);
   if (FLOATS) c.extra.x_scale = *x_scale;
   if (FLOATS) c.extra.zero = x_point ? *x_point : 0;
-  run_share(team, &c, n, workers);
+  run_share(team, &c, n, parts, workers);
 }

@@ -190,11 +190,13 @@ static bool all_constant(const Node *node) {
 }
 
 /* Is a convolution of bytes with a result in floats faster than one of floats? Where there are dot products of bytes,
- * and a block of channels is of one group. */
+ * and blocks of channels are of one group, or all groups together fill blocks, which matrices then multiply. */
 static bool gains_in_floats(const Graph *graph, const Value *weights, int64_t groups) {
   const Target *target = graph->config->target;
   int64_t channels = dim_value(weights->shape[1]), kernels = dim_value(weights->shape[0]) / groups;
-  return target->has_dot && (groups == 1 || (channels % target->lanes == 0 && kernels % target->lanes == 0));
+  int64_t together = target->has_matrices && channels > 1 ? groups : 1;
+  bool fills = together * channels % target->lanes == 0 && together * kernels % target->lanes == 0;
+  return target->has_dot && (groups == 1 || fills);
 }
 
 bool integer_conv_fits(Graph *graph, const Node *node) {

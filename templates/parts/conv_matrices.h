@@ -21,7 +21,8 @@
  * there are few channels, a line has more of the window. With PHASES, rows and columns that are a stride apart are side
  * by side in the strip, the others behind them.
  *
- * Each worker owns blocks, or groups (BY_GROUPS), and then makes the strips of all blocks for itself.
+ * Each worker owns blocks, or groups (BY_GROUPS), and then makes the strips of all blocks for itself. Parts of the
+ * channels are convolutions of their own, one after the other: IN_BLOCKS blocks of x and as many vectors of y each.
  *
  * The template says before it what an element of x and a sum are (X, Sum), how many bytes an element of y has
  * (Y_BYTES), and what else it keeps (Extra). Between this and conv_matrices_order.h, which runs all, it says
@@ -31,6 +32,7 @@
  *   add_product(m, sums, pixels, weights)    adds the product of two matrices
  *   starts_of(c, vector, vectors, own)       where a group's sums begin: in c->start, or in `own`, which has room
  *   end_rows(c, sums, row, count, t)         what `count` rows of sums become, from the target's `row` on
+ *   extra_of(extra, in, out)                 of a part, from channel `in` of x and `out` of y on
  */
 /* clang-format on */
 
@@ -105,7 +107,7 @@ typedef struct Conv {
   uint8_t *y;
   uint8_t *strip; /* this worker's working memory */
   Sum *sums;
-  int64_t groups;
+  int64_t vectors, groups;                  /* of a part */
   int64_t x_image, residual_image, y_image; /* elements from one image to the next */
   Extra extra;                              /* the template's own */
 } Conv;

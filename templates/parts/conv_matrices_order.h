@@ -165,19 +165,42 @@ static Block block_of(int64_t item) {
   return b;
 }
 
-/* All that the worker owns. */
-static void run_share(const Team *team, Conv *c, int64_t n, int64_t workers) {
-  int64_t block = 0, last_block = n * BLOCKS, group = 0, last_group = c->groups;
-  share_of(team, workers, BY_GROUPS ? c->groups : n * BLOCKS, BY_GROUPS ? &group : &block,
-           BY_GROUPS ? &last_group : &last_block);
-  if (block == last_block || group == last_group) return;
-  matrices m;
-  matrices_begin(&m, ROWS);
+/* What the worker owns of a part: blocks, of each some groups. */
+static void run_part(const Conv *c, matrices *m, int64_t block, int64_t last_block, int64_t group, int64_t last_group) {
   for (const int64_t first = block; block < last_block; block++) {
     Block b = block_of(block);
     b.is_first = block == first;
     make_strip(c, &b);
-    for (int64_t g = group; g < last_group; g++) run_group(c, &m, &b, g);
+    for (int64_t g = group; g < last_group; g++) run_group(c, m, &b, g);
+  }
+}
+
+static Conv part_of(const Conv *whole, int64_t part) {
+  Conv c = *whole;
+  const int64_t vectors = part * c.vectors, y = vectors * OUT_PLANE * Y_BYTES;
+  c.x += part * IN_BLOCKS * IN_PLANE;
+  c.w += vectors * LINES * MATRIX;
+  c.y += y;
+  if (c.start) c.start += vectors * LANES;
+  if (RESIDUAL) c.residual += y;
+  c.extra = extra_of(&whole->extra, part * IN_BLOCKS * IN_BLOCK, vectors * LANES);
+  return c;
+}
+
+/* All that the worker owns. */
+static void run_share(const Team *team, const Conv *c, int64_t n, int64_t parts, int64_t workers) {
+  const int64_t blocks = n * BLOCKS, groups = c->groups;
+  int64_t begin, end;
+  share_of(team, workers, BY_GROUPS ? parts * groups : blocks, &begin, &end);
+  if (begin == end) return;
+  matrices m;
+  matrices_begin(&m, ROWS);
+  for (int64_t part = BY_GROUPS ? begin / groups : 0; part < (BY_GROUPS ? ceil_div(end, groups) : parts); part++) {
+    const Conv own = part_of(c, part);
+    if (BY_GROUPS)
+      run_part(&own, &m, 0, blocks, max_i64(begin - part * groups, 0), min_i64(end - part * groups, groups));
+    else
+      run_part(&own, &m, begin, end, 0, groups);
   }
   matrices_end(&m);
 }

@@ -33,9 +33,12 @@ def convolve(x, w, **attributes):
     """In double precision."""
     rank = w.ndim - 2
     given = {"strides": [1] * rank, "pads": [0] * 2 * rank, "dilations": [1] * rank, **attributes}
+    groups = given.pop("group", 1)
     views = windows_of(x.astype(numpy.float64), w.shape[2:], **given)
     taps = [1, *range(2 + rank, 2 + 2 * rank)]
-    return numpy.moveaxis(numpy.tensordot(views, w.astype(numpy.float64), (taps, [1, *range(2, 2 + rank)])), -1, 1)
+    parts = [numpy.tensordot(part, of_part.astype(numpy.float64), (taps, [1, *range(2, 2 + rank)]))
+             for part, of_part in zip(numpy.split(views, groups, 1), numpy.split(w, groups))]
+    return numpy.moveaxis(numpy.concatenate(parts, -1), -1, 1)
 
 
 def normalised(model, x, rng, values):
@@ -54,7 +57,7 @@ def convolution(name, kind, x, kernels, window, n=1, numbers=whole, dims=None, *
     for axis, dim in (dims or {}).items():
         model.dim(*dim)
         shape[axis] = dim[0]
-    w, bias, feeds = numbers(rng, kernels, x[0], *window), numbers(rng, kernels), {"x": numbers(rng, n, *x)}
+    w, bias, feeds = numbers(rng, kernels, x[0] // attributes.get("group", 1), *window), numbers(rng, kernels), {"x": numbers(rng, n, *x)}
     values, read = feeds["x"], model.input("x", "f32", shape)
     if kind == "prologue":
         read, values = normalised(model, read, rng, values)
@@ -115,7 +118,7 @@ def test_random_networks_equal_the_reference(reference, compile, tmp_path, seed)
 
 
 @pytest.mark.parametrize("knobs", MATRICES_KNOBS)
-@pytest.mark.parametrize("name", ["first", "pointwise of rests", "whole lines, dilated in steps", "dilated", "uneven pads"])
+@pytest.mark.parametrize("name", ["first", "pointwise of rests", "whole lines, dilated in steps", "dilated", "uneven pads", "small groups"])
 def test_planes_that_only_the_run_knows(compile, rnncc, tmp_path, name, knobs):
     case = CASES[name]
     model, _, _, _ = convolution(name, "clip", dims=EXTENTS, **case)
@@ -127,12 +130,13 @@ def test_planes_that_only_the_run_knows(compile, rnncc, tmp_path, name, knobs):
         assert_same(run_module(module, feeds, (1, 3)), {model.outputs[0]: due.astype(numpy.float32)})
 
 
-@pytest.mark.parametrize("name", ["first", "609 pixels", "whole lines, dilated in steps", "pointwise of rests", "dilated"])
+@pytest.mark.parametrize("name", ["first", "609 pixels", "whole lines, dilated in steps", "pointwise of rests", "dilated",
+                                  "groups of 24, two together"])
 def test_sums_are_as_exact_as_those_of_floats(compile, tmp_path, name):
     numbers = lambda rng, *shape: rng.standard_normal(shape).astype(numpy.float32)  # noqa: E731
     model, feeds, due, terms = convolution(name, "residual", numbers=numbers, **CASES[name])
     got = run_module(compile(model.write(tmp_path), *OPTIONS, "--conv=matrices_bf16"), feeds, (1, 2))
-    depth = numpy.prod([CASES[name]["x"][0], *CASES[name]["window"]])
+    depth = numpy.prod([CASES[name]["x"][0] // CASES[name].get("group", 1), *CASES[name]["window"]])
     assert_within(got[model.outputs[0]], due, (depth + 4) * EPS * terms, name)
     assert (got[model.outputs[0]] != due.astype(numpy.float32)).any()
 

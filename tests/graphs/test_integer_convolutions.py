@@ -242,7 +242,10 @@ MATRICES = {
     "whole lines, a pixel of four": dict(x=(64, 15, 15), kernels=33, window=(1, 1), strides=[2, 2]),
     "a window of a line, in steps": dict(x=(3, 17, 31), kernels=32, window=(3, 3), strides=[2, 2], **BOTH),
     "a window of a line": dict(x=(3, 9, 37), kernels=16, window=(3, 3), **BOTH, n=2),
-    **{name: CASES[name] for name in CASES if "depthwise" not in name and "group" not in name and name != "volumes"},
+    "groups of 24, two together": dict(x=(96, 9, 11), kernels=96, window=(3, 3), group=4, strides=[2, 2], **BOTH, n=2),
+    "groups with fewer kernels": dict(x=(64, 5, 13), kernels=32, window=(3, 3), group=4, **BOTH),
+    "groups of three vectors": dict(x=(64, 6, 7), kernels=192, window=(1, 1), group=4, n=2),
+    **{name: CASES[name] for name in CASES if "depthwise" not in name and name not in ("odd groups", "volumes")},
 }
 MATRICES_KNOBS = ["pairs=1,by_groups=0", "pairs=3,by_groups=1", "pairs=65536,by_groups=0"]
 
@@ -268,7 +271,8 @@ PLANES = [(3, 20, 33), (1, 5, 7), (2, 9, 20), (1, 11, 29)]  # of EXTENTS
 
 
 @pytest.mark.parametrize("knobs", MATRICES_KNOBS)
-@pytest.mark.parametrize("name", ["3x3 of i8", "first", "pointwise of rests", "whole lines, dilated in steps", "dilated", "uneven pads"])
+@pytest.mark.parametrize("name", ["3x3 of i8", "first", "pointwise of rests", "whole lines, dilated in steps", "dilated", "uneven pads",
+                                  "groups of 24, two together"])
 def test_matrices_of_planes_that_only_the_run_knows(compile, rnncc, tmp_path, name, knobs):
     """Blocks are those of the usual plane."""
     case = MATRICES[name]
@@ -282,11 +286,14 @@ def test_matrices_of_planes_that_only_the_run_knows(compile, rnncc, tmp_path, na
 
 
 def test_matrices_are_chosen_where_they_save_time(rnncc, tmp_path):
-    """Not where a window has too few bytes, nor for a convolution of groups."""
+    """Not where a window has too few bytes, nor for groups of one channel or of which not as many as fill blocks of
+    channels are there."""
     layers = {"deep": (dict(x=(64, 28, 28), kernels=64, window=(3, 3), **BOTH), 1),
               "of an image": (dict(x=(3, 64, 64), kernels=64, window=(7, 7), strides=[2, 2], pads=[3, 3, 3, 3]), 1),
               "shallow": (dict(x=(16, 28, 28), kernels=16, window=(1, 1)), 0),
-              "of groups": (dict(x=(64, 28, 28), kernels=64, window=(3, 3), group=2, **BOTH), 0)}
+              "of groups": (dict(x=(64, 28, 28), kernels=64, window=(3, 3), group=16, **BOTH), 1),
+              "of odd groups": (dict(x=(60, 28, 28), kernels=60, window=(3, 3), group=3, **BOTH), 0),
+              "of single channels": (dict(x=(64, 28, 28), kernels=128, window=(3, 3), group=64, **BOTH), 0)}
     for name, (layer, chosen) in layers.items():
         (folder := tmp_path / name.replace(" ", "_")).mkdir()
         path = convolution(name, **layer)[0].write(folder)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions of f32 by weights of bf16 to which what they multiply is rounded (--precision=bf16-dynamic), of one
- * group, by matrices in registers: templates/conv_matrices_bf16.c.
+ * Convolutions of f32 by weights of bf16 to which what they multiply is rounded (--precision=bf16-dynamic),
+ * by matrices in registers: templates/conv_matrices_bf16.c.
  */
 #include "ir/narrow.h"
 #include "ir/tensor.h"
@@ -64,10 +64,10 @@ static Value *packed_weights(Graph *graph, const MatricesSchedule *s) {
   int64_t count = matrices_weights_bytes(&s->layer) / s->layer.element;
   Tensor *tensor = tensor_new(graph->arena, RNNCC_BF16, 1, &count);
   const float *source = conv->weights->data;
-  for (int64_t k = 0; k < conv->kernels; k++)
+  for (int64_t k = 0; k < conv->groups * conv->kernels; k++)
     for (int64_t c = 0; c < conv->channels; c++)
       for (int64_t tap = 0; tap < taps; tap++)
-        tensor_set(tensor, matrices_weight_at(&s->layer, k, c, tap, lanes) / s->layer.element, source[i++]);
+        tensor_set(tensor, matrices_weight_at(s, k, c, tap, lanes) / s->layer.element, source[i++]);
   Value *packed = graph_constant(graph, conv->weights->name, RNNCC_BF16, 1, &count, tensor->data);
   packed->narrow = conv->weights->narrow;
   return packed;
@@ -78,10 +78,11 @@ static void pack(Graph *graph, Node *node) {
   const MatricesSchedule *schedule = matrices_schedule_of(node);
   const Value *bias = schedule->base.conv.bias;
   graph_pack(graph, node, packed_weights(graph, schedule));
-  graph_pack(
-      graph, node,
-      bias ? channel_constant(graph, bias->name, bias->data, schedule->base.conv.kernels, graph->config->target->lanes)
-           : NULL);
+  graph_pack(graph, node,
+             bias ? channel_constant(graph, bias->name, bias->data,
+                                     schedule->base.conv.groups * schedule->base.conv.kernels,
+                                     graph->config->target->lanes)
+                  : NULL);
   pack_prologue(graph, node, schedule->base.conv.x_block);
 }
 
@@ -92,7 +93,7 @@ static KernelSpec *spec_of(const Graph *graph, const Node *node) {
   const Convolution *conv = &schedule->base.conv;
   KernelSpec *spec = kernel_spec_new(graph->arena, "conv_matrices_bf16");
   matrices_knobs(spec, schedule);
-  kernel_knob(spec, "CHANNEL_TAIL", conv->channels % conv->x_block);
+  kernel_knob(spec, "CHANNEL_TAIL", conv->groups * conv->channels % conv->x_block);
   kernel_knob(spec, "BIAS", conv->bias != NULL);
   kernel_knob(spec, "RESIDUAL", conv->residual != NULL);
   kernel_hook(spec, "epilogue", elementwise_epilogue(graph->arena, node));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions of quantised tensors of one group by matrices in registers (templates/conv_matrices_int8.c), with
+ * Convolutions of quantised tensors by matrices in registers (templates/conv_matrices_int8.c), with
  * results of direct_int8.
  */
 #include "kernels/conv/matrices_plan.h"
@@ -17,10 +17,10 @@ static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *con
 static void pack_weights(const Graph *graph, const MatricesSchedule *s, const int8_t *source, int8_t *packed) {
   const Convolution *conv = &s->base.conv;
   int64_t lanes = graph->config->target->lanes;
-  for (int64_t k = 0; k < conv->kernels; k++)
+  for (int64_t k = 0; k < conv->groups * conv->kernels; k++)
     for (int64_t c = 0; c < conv->channels; c++)
       for (int64_t tap = 0; tap < conv->h.kernel * conv->w.kernel; tap++)
-        packed[matrices_weight_at(&s->layer, k, c, tap, lanes)] = *source++;
+        packed[matrices_weight_at(s, k, c, tap, lanes)] = *source++;
 }
 
 static void pack(Graph *graph, Node *node) {

@@ -27,8 +27,18 @@ _Static_assert((int)KNOB_matrices_int8_pairs == PAIRS && (int)KNOB_matrices_bf16
 
 /* ---- which layers ---- */
 
+/* The groups of a part: as many as fill blocks of channels of the input and of the output. */
+static int64_t merged_groups(const Convolution *conv, int64_t lanes) {
+  int64_t merged = 1;
+  if (conv->groups > 1)
+    while (merged * conv->channels % lanes || merged * conv->kernels % lanes) merged++;
+  return merged;
+}
+
 bool matrices_run(const Graph *graph, const Convolution *conv) {
-  return graph->config->target->has_matrices && conv->groups == 1;
+  const Target *target = graph->config->target;
+  if (!target->has_matrices || conv->groups == 1) return target->has_matrices;
+  return conv->channels > 1 && conv->groups % merged_groups(conv, target->lanes) == 0;
 }
 
 /* A layer whose strip is so, with the lines that a window then has. */
@@ -60,11 +70,14 @@ static Layer choose_strip(const Layer *layer) {
 
 static Layer layer_of(const Graph *graph, const Convolution *conv) {
   const Dim *images = conv->x->shape[0];
+  int64_t lanes = graph->config->target->lanes, merged = merged_groups(conv, lanes);
   Layer l = {.images = max_int(1, dim_optimum(images)),
              .images_known = dim_is_const(images),
+             .parts = conv->groups / merged,
+             .merged = merged,
              .element = conv->integer ? 1 : (int64_t)sizeof(uint16_t),
-             .blocks = ceil_div(conv->channels, conv->x_block),
-             .vectors = ceil_div(conv->kernels, graph->config->target->lanes),
+             .blocks = ceil_div(merged * conv->channels, conv->x_block),
+             .vectors = ceil_div(merged * conv->kernels, lanes),
              .residual = conv->residual != NULL};
   convolution_rows(graph->dims, conv, &l.h, &l.w);
   l.plane_known = axis_is_known(&l.h) && axis_is_known(&l.w);
@@ -167,16 +180,16 @@ static const double USABLE = 0.7;            /* share of a cache that data may f
 
 static bool in_bf16(const Layer *l) { return l->element > 1; }
 
-/* The work of the busiest worker. */
+/* The work of the busiest worker: so many vectors of each block of a part. */
 typedef struct Share {
-  double blocks, vectors;
+  double parts, blocks, vectors;
 } Share;
 
 static Share share_of(const Layer *l, const Plan *p) {
-  int64_t blocks = l->images * blocks_of(l, p);
+  int64_t blocks = l->images * blocks_of(l, p), groups = ceil_div(l->parts * l->groups, p->slots);
   if (p->by_groups)
-    return (Share){(double)blocks, (double)min_int(l->vectors, VECTORS * ceil_div(l->groups, p->slots))};
-  return (Share){(double)ceil_div(blocks, p->slots), (double)l->vectors};
+    return (Share){(double)ceil_div(groups, l->groups), (double)blocks, (double)min_int(l->vectors, VECTORS * groups)};
+  return (Share){(double)l->parts, (double)ceil_div(blocks, p->slots), (double)l->vectors};
 }
 
 static double product_cycles(const Layer *l, const Plan *p, const Share *s) {
@@ -185,11 +198,11 @@ static double product_cycles(const Layer *l, const Plan *p, const Share *s) {
       CYCLES_A_LINE * (double)l->lines * (ceil(s->vectors / VECTORS) * rows + s->vectors * MATRIX_ROWS * pairs);
   double vector = (in_bf16(l) ? CYCLES_A_FLOATS : CYCLES_A_VECTOR) + (l->residual ? CYCLES_A_RESIDUAL : 0);
   double vectors = s->vectors * rows * vector;
-  return s->blocks * (products + (double)p->matrices * s->vectors * CYCLES_A_SUM + vectors);
+  return s->parts * s->blocks * (products + (double)p->matrices * s->vectors * CYCLES_A_SUM + vectors);
 }
 
 static double strip_cycles(const Layer *l, const Plan *p, const Share *s) {
-  return (in_bf16(l) ? CYCLES_A_ROUNDED : CYCLES_A_COPY) * s->blocks *
+  return (in_bf16(l) ? CYCLES_A_ROUNDED : CYCLES_A_COPY) * s->parts * s->blocks *
          (double)(strip_pixels(l, p) * l->fold * l->blocks);
 }
 
@@ -202,8 +215,9 @@ static double again_seconds(const Machine *m, double bytes, double times) {
 static double read_seconds(const Machine *m, const Layer *l, const Plan *p, const Share *s) {
   double weights = s->vectors * (double)(l->lines * MATRIX);
   double first = weights / (1e9 * m->dram_gbps * (p->by_groups || p->slots == 1 ? 1 : SAME_DATA));
-  return first + again_seconds(m, weights, s->blocks - 1) +
-         again_seconds(m, (double)strip_bytes(l, p), s->blocks * s->vectors / VECTORS);
+  double again = again_seconds(m, weights, s->blocks - 1) +
+                 again_seconds(m, (double)strip_bytes(l, p), s->blocks * s->vectors / VECTORS);
+  return s->parts * (first + again);
 }
 
 static double plan_seconds(const Machine *m, const Layer *l, const Plan *p) {
@@ -219,7 +233,7 @@ static Plan plan_of(const Machine *machine, const Layer *l, const Knobs *knobs) 
   int64_t pixels = LEAST_BLOCK * (int64_t)knobs->value[PAIRS];
   choose_blocks(l, pixels, p.by_groups ? 1 : machine->cores, &p);
   choose_matrices(l, &p);
-  int64_t shares = p.by_groups ? l->groups : l->images * blocks_of(l, &p);
+  int64_t shares = p.by_groups ? l->parts * l->groups : l->images * blocks_of(l, &p);
   bool known = p.by_groups || (l->images_known && l->plane_known);
   p.slots = known ? min_int(machine->cores, shares) : machine->cores;
   p.seconds = plan_seconds(machine, l, &p);
@@ -271,7 +285,10 @@ void matrices_scratch(Graph *graph, Node *node) {
   graph_slots(graph, node, schedule->plan.slots, slot_bytes(schedule));
 }
 
-int64_t matrices_weights_bytes(const MatricesLayer *layer) { return layer->vectors * layer->lines * MATRIX; }
+/* Of a part. */
+static int64_t part_bytes(const Layer *l) { return l->vectors * l->lines * MATRIX; }
+
+int64_t matrices_weights_bytes(const MatricesLayer *layer) { return layer->parts * part_bytes(layer); }
 
 /* Where the weights of an output channel begin, and how far the next line's are. */
 static int64_t column_of(const Layer *l, int64_t kernel, int64_t lanes, int64_t *line) {
@@ -287,10 +304,15 @@ static int64_t place_of(const Layer *l, int64_t channel, int64_t r, int64_t s) {
   return row * l->piece_lines * LINE + s * l->fold * l->channels + in_pixel;
 }
 
-int64_t matrices_weight_at(const MatricesLayer *layer, int64_t kernel, int64_t channel, int64_t tap, int64_t lanes) {
-  int64_t line, column = column_of(layer, kernel, lanes, &line);
-  int64_t at = place_of(layer, channel, tap / layer->w.kernel, tap % layer->w.kernel);
-  return column + at / LINE * line + at % LINE / STEP_CHANNELS * LINE + at % STEP_CHANNELS;
+int64_t matrices_weight_at(const MatricesSchedule *schedule, int64_t kernel, int64_t channel, int64_t tap,
+                           int64_t lanes) {
+  const Layer *layer = &schedule->layer;
+  const Convolution *conv = &schedule->base.conv;
+  int64_t group = kernel / conv->kernels, part = group / layer->merged, first = part * layer->merged;
+  int64_t line, column = column_of(layer, kernel - first * conv->kernels, lanes, &line);
+  int64_t in_part = (group - first) * conv->channels + channel;
+  int64_t at = place_of(layer, in_part, tap / layer->w.kernel, tap % layer->w.kernel);
+  return part * part_bytes(layer) + column + at / LINE * line + at % LINE / STEP_CHANNELS * LINE + at % STEP_CHANNELS;
 }
 
 /* ---- the call ---- */
@@ -317,7 +339,8 @@ void matrices_operands(Call *call, const Graph *graph, const Node *node) {
   operand_sharing(call, "y", SHARED_APART);
   operand_value(call, "scratch", node->scratch, READ_WRITE);
   operand_sharing(call, "scratch", SHARED_BY_WORKER);
-  operand_integer(call, "kernels", schedule->base.conv.kernels);
+  operand_integer(call, "kernels", schedule->layer.merged * schedule->base.conv.kernels);
+  operand_integer(call, "parts", schedule->layer.parts);
   operand_integer(call, "strip_bytes", strip_bytes(&schedule->layer, &schedule->plan));
   operand_integer(call, "slots", schedule->plan.slots);
   operand_integer(call, "slot", graph_slot_bytes(graph, node, slot_bytes(schedule)));
