@@ -92,7 +92,7 @@ TABLE = {
                                       "kernels/test_type_arithmetic.py", "graphs/test_byte_chains.py"],
     "compiler/kernels/fourier/|templates/fourier": ["graphs/test_fourier.py"],
     "templates/(gemm_packed|pack_panels|panel|simd/(plain|avx))": ["kernels/test_gemm_kernels.py"],
-    "templates/(gemm|pack|panel)_int8": ["kernels/test_int8_products.py", "kernels/test_quantised_kernels.py",
+    "templates/(parts/)?(gemm|pack|panel)_int8": ["kernels/test_int8_products.py", "kernels/test_quantised_kernels.py",
                                          "kernels/test_int8_loops.py"],
     "templates/panel_narrow": ["graphs/test_narrow_weights.py"],
     "compiler/kernels/matmul/convolutions": ["graphs/test_convolutions_as_products.py"],
