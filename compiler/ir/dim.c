@@ -121,7 +121,7 @@ static Range range_of_products(int64_t a, int64_t b, int64_t c, int64_t d) {
   return range;
 }
 
-static Range range_mul(Range a, Range b) {
+Range range_mul(Range a, Range b) {
   return range_of_products(mul_saturated(a.lower, b.lower), mul_saturated(a.lower, b.upper),
                            mul_saturated(a.upper, b.lower), mul_saturated(a.upper, b.upper));
 }

@@ -3,7 +3,8 @@
  * Closer bounds of sums in which dims and rounded fractions of them meet: H - 2*floor(H / 2) is 0 or 1, whatever H is.
  * One division after another is replaced by n/c - (c-1)/c <= floor(n / c) <= n/c, and what is then left of each dim is
  * bounded by its range. Of a minimum or maximum both operands are tried in its place: S - max(0, S - T), which is the
- * smaller one of both, is at least 1 where they are.
+ * smaller one of both, is at least 1 where they are. A sum that is a product of two others has the product of their
+ * bounds: H*W - H*floor(W / 2) - W*floor(H / 2) + floor(H / 2)*floor(W / 2), pixels at half the resolution.
  */
 #include "ir/dim_internal.h"
 #include "support/numbers.h"
@@ -107,15 +108,83 @@ static int64_t upper_by_choices(Sum sum, int choices) {
   return min_int(upper, is_larger ? max_int(a, b) : min_int(a, b));
 }
 
-/* An upper bound of sign * dim. */
-static int64_t closer_upper(const Dim *dim, int64_t sign) {
+/* An upper bound of `sign` times the sum of the terms. */
+static int64_t closer_upper(const Term *terms, int n, int64_t sign) {
   Sum sum = {.scale = 1};
-  return add_terms(&sum, dim, sign) ? upper_by_choices(sum, MAX_CHOICES) : INT64_MAX;
+  for (int t = 0; t < n; t++)
+    if (!add_term(&sum, &terms[t], sign)) return INT64_MAX;
+  return upper_by_choices(sum, MAX_CHOICES);
+}
+
+/* A sum of terms, and room for their factors. */
+typedef struct Parts {
+  int n;
+  Term terms[MAX_PARTS];
+  const Atom *factors[MAX_PARTS][MAX_FACTORS];
+} Parts;
+
+/* Those of the terms that the divisor divides, divided by it. */
+static void divide_all(const Term *terms, int n, const Term *divisor, Parts *quotients) {
+  quotients->n = 0;
+  for (int t = 0; t < n; t++)
+    if (term_divide(&terms[t], divisor, &quotients->terms[quotients->n], quotients->factors[quotients->n]))
+      quotients->n++;
+}
+
+/* Returns the divisor. */
+static int64_t divide_by_common_divisor(Parts *parts) {
+  int64_t divisor = 0;
+  for (int t = 0; t < parts->n; t++) divisor = common_divisor(divisor, parts->terms[t].coefficient);
+  for (int t = 0; t < parts->n; t++) parts->terms[t].coefficient /= divisor;
+  return divisor;
+}
+
+static bool same_parts(const Parts *a, const Parts *b) {
+  if (a->n != b->n) return false;
+  for (int t = 0; t < a->n; t++)
+    if (a->terms[t].coefficient != b->terms[t].coefficient || !same_factors(&a->terms[t], &b->terms[t])) return false;
+  return true;
+}
+
+static bool share_factors(const Parts *a, const Term *term) {
+  Parts multiples;
+  for (int f = 0; f < term->n_factors; f++) {
+    divide_all(a->terms, a->n, &(Term){1, 1, &term->factors[f]}, &multiples);
+    if (multiples.n) return true;
+  }
+  return false;
+}
+
+/* Finds sums that have no factor in common, whose product the terms are; false if there are none. Right is what the
+ * first factor of all has beside it. */
+static bool split_product(const Term *terms, int n, Parts *left, Parts *right) {
+  Parts beside;
+  divide_all(terms, n, &(Term){1, 1, &terms[0].factors[0]}, right);
+  divide_by_common_divisor(right);
+  if (right->terms[0].n_factors == 0) return false;
+  divide_all(terms, n, &right->terms[0], left);
+  for (int t = 0; t < left->n; t++) {
+    divide_all(terms, n, &left->terms[t], &beside);
+    if (!same_parts(&beside, right) || share_factors(right, &left->terms[t])) return false;
+  }
+  return left->n * right->n == n;
+}
+
+/* Of a sum of at most MAX_PARTS terms, which are not all constant. */
+static Range closer_range(const Term *terms, int n) {
+  Parts left, right;
+  int64_t upper = closer_upper(terms, n, 1), minus_lower = closer_upper(terms, n, -1);
+  Range range = {is_extreme(minus_lower) ? INT64_MIN : -minus_lower, upper};
+  if (!split_product(terms, n, &left, &right)) return range;
+  int64_t scale = divide_by_common_divisor(&left);
+  Range scaled = range_mul((Range){scale, scale}, closer_range(left.terms, left.n));
+  Range product = range_mul(scaled, closer_range(right.terms, right.n));
+  return (Range){max_int(range.lower, product.lower), min_int(range.upper, product.upper)};
 }
 
 void dim_bound_closer(Dim *dim) {
-  if (dim->n_terms < 2 || is_extreme(dim->lower) || is_extreme(dim->upper)) return;
-  int64_t upper = closer_upper(dim, 1), minus_lower = closer_upper(dim, -1);
-  if (!is_extreme(upper) && upper < dim->upper) dim->upper = upper;
-  if (!is_extreme(minus_lower) && -minus_lower > dim->lower) dim->lower = -minus_lower;
+  if (dim->n_terms < 2 || dim->n_terms > MAX_PARTS || is_extreme(dim->lower) || is_extreme(dim->upper)) return;
+  Range range = closer_range(dim->terms, dim->n_terms);
+  if (!is_extreme(range.upper) && range.upper < dim->upper) dim->upper = range.upper;
+  if (!is_extreme(range.lower) && range.lower > dim->lower) dim->lower = range.lower;
 }

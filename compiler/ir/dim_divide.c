@@ -14,8 +14,7 @@
 
 static bool saturated(const Dim *dim) { return dim->lower == INT64_MIN || dim->upper == INT64_MAX; }
 
-/* Removes `divisor`'s factors from `term`'s; false if they are not all there. `factors` has room for term's. */
-static bool divide_factors(const Term *term, const Term *divisor, Term *quotient, const Atom **factors) {
+bool term_divide(const Term *term, const Term *divisor, Term *quotient, const Atom **factors) {
   int n = 0, d = 0;
   for (int f = 0; f < term->n_factors; f++) {
     if (d < divisor->n_factors && term->factors[f] == divisor->factors[d])
@@ -34,7 +33,7 @@ static const Dim *divide_exactly(DimTable *table, const Dim *a, const Dim *b) {
   for (int step = 0; a->n_terms > 0; step++) {
     const Atom *factors[16];
     Term term;
-    if (step == MAX_STEPS || saturated(a) || !divide_factors(&a->terms[0], &b->terms[0], &term, factors)) return NULL;
+    if (step == MAX_STEPS || saturated(a) || !term_divide(&a->terms[0], &b->terms[0], &term, factors)) return NULL;
     const Dim *part = dim_of_terms(table, &term, 1);
     quotient = dim_add(table, quotient, part);
     a = dim_sub(table, a, dim_mul(table, part, b));
@@ -49,7 +48,7 @@ static const Dim *divide_terms(DimTable *table, const Dim *a, const Term *diviso
   for (int t = 0; t < a->n_terms; t++) {
     const Atom *factors[16];
     Term term;
-    if (divide_factors(&a->terms[t], divisor, &term, factors))
+    if (term_divide(&a->terms[t], divisor, &term, factors))
       quotient = dim_add(table, quotient, dim_of_terms(table, &term, 1));
     else
       *rest = dim_add(table, *rest, dim_of_terms(table, &a->terms[t], 1));

@@ -59,10 +59,13 @@ static inline int64_t floor_div(int64_t a, int64_t b) { return is_extreme(a) ? a
 typedef struct Range {
   int64_t lower, upper;
 } Range;
+Range range_mul(Range a, Range b);
 Range term_range(const Term *term);
 /* Closer bounds than those of the terms, where divisions meet what they divide. */
 void dim_bound_closer(Dim *dim);
 
+/* Removes `divisor`'s factors from `term`'s; false if they are not all there. `factors` has room for term's. */
+bool term_divide(const Term *term, const Term *divisor, Term *quotient, const Atom **factors);
 /* The dimension of canonical terms, which are copied. */
 const Dim *dim_of_terms(DimTable *table, const Term *terms, int n);
 const Dim *dim_of_atom(DimTable *table, AtomKind kind, const DimSymbol *symbol, const Dim *a, const Dim *b);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Resize and Pad whose extents, sizes or amounts only the run knows, alone and in U-Nets: the results of ONNX Runtime, or
-where that has none those of the reference interpreter, at all extents from the least to the largest."""
+"""Resize and Pad whose extents, sizes or amounts only the run knows, alone, in U-Nets and before windows: the results of
+ONNX Runtime, or where that has none those of the reference interpreter, at all extents from the least to the largest."""
 import itertools
 import json
 
@@ -247,6 +247,32 @@ def test_a_u_net_stays_blocked(rnncc, tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("LayoutTransform") == 2 and "resize_nearest_blocked" in done.stdout
     assert not {line.split()[2] for line in done.stdout.splitlines() if line[:1].isdigit()} & {"Shape", "Sub", "Div"}
+
+
+def windowed():
+    """Each pixel less the largest of its window of 3 by 3, of a plane that is padded to whole windows, as attention does."""
+    net = Network(4, 13)
+    plane, axes, three = net.extents(net.x), net.numbers(2, 3), net.numbers(3)
+    more = net.node("Mod", [net.node("Neg", [plane]), three])
+    rows, columns = net.node("Split", [net.node("Div", [net.node("Add", [plane, more]), three])], outputs=2, num_outputs=2)
+    x = net.node("Pad", [net.x, net.node("Concat", [net.numbers(0, 0), more], axis=0), None, axes])
+    x = net.node("Reshape", [x, net.node("Concat", [net.numbers(1, 5), rows, three, columns, three], axis=0)])
+    x = net.node("Reshape", [net.node("Transpose", [x], perm=[0, 2, 4, 3, 5, 1]), net.numbers(-1, 9, 5)])
+    x = net.node("Sub", [x, net.node("ReduceMax", [x, net.numbers(1)])])
+    x = net.node("Reshape", [x, net.node("Concat", [net.numbers(1), rows, columns, net.numbers(3, 3, 5)], axis=0)])
+    x = net.node("Transpose", [x], perm=[0, 5, 1, 3, 2, 4])
+    x = net.node("Reshape", [x, net.node("Concat", [net.numbers(1, 5), net.node("Add", [plane, more])], axis=0)])
+    net.output(net.node("Slice", [x, net.numbers(0, 0), plane, axes]))
+    return net
+
+
+def test_windows_of_a_padded_plane_equal_onnx_runtime(compile, tmp_path):
+    """Their number is a product of sums, each of an extent and a fraction of it that is rounded down."""
+    net = windowed()
+    with Module(compile(net.write(tmp_path))) as loaded, loaded.context(2) as context:
+        for h, w in planes(net, 1):
+            feeds = plane_of(net, h, w)
+            assert_same(context.run(feeds), net.onnx_run(feeds))
 
 
 def decoder(mode):

@@ -228,6 +228,22 @@ static void fractions_bound_sums_with_what_they_divide(void **state) {
   arena_free(f.arena);
 }
 
+static void a_product_of_sums_has_the_bounds_of_its_factors(void **state) {
+  (void)state;
+  Fixture f = fixture_new();
+  DimTable *t = f.table;
+  const Dim *H = dim_symbol(t, dim_symbol_add(t, "H", (DimBounds){160, 224, 288, 1}));
+  const Dim *four = dim_const(t, 4), *three = dim_const(t, 3);
+  const Dim *width = dim_sub(t, f.T, dim_div(t, dim_mul(t, f.T, three), four)); /* ceil(T / 4) */
+  const Dim *height = dim_sub(t, H, dim_div(t, dim_mul(t, H, three), four));
+  const Dim *pixels = dim_mul(t, height, width), *all = dim_mul(t, dim_mul(t, pixels, f.B), three);
+  assert_int_equal(dim_lower(pixels), 40);
+  assert_int_equal(dim_upper(pixels), 72 * 100);
+  assert_int_equal(dim_lower(all), 3 * 40);
+  assert_int_equal(dim_upper(all), 3 * 8 * 72 * 100);
+  arena_free(f.arena);
+}
+
 static void operands_bound_sums_with_their_minimum_or_maximum(void **state) {
   (void)state;
   Fixture f = fixture_new();
@@ -444,6 +460,7 @@ int main(void) {
       cmocka_unit_test(random_expressions_have_the_value_of_their_parts),
       cmocka_unit_test(divisions_are_compared_with_what_they_divide),
       cmocka_unit_test(fractions_bound_sums_with_what_they_divide),
+      cmocka_unit_test(a_product_of_sums_has_the_bounds_of_its_factors),
       cmocka_unit_test(operands_bound_sums_with_their_minimum_or_maximum),
       cmocka_unit_test(at_most_holds_at_every_point),
       cmocka_unit_test(a_counter_is_below_what_counts),
