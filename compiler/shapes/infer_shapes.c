@@ -73,6 +73,7 @@ static const bool of_nothing[N_OPS] = {
     [OP_Expand] = true,
     [OP_ExpectExtent] = true,
     [OP_Gather] = true,
+    [OP_GatherND] = true,
     [OP_Gemm] = true,
     [OP_Identity] = true,
     [OP_MatMul] = true,

@@ -7,6 +7,7 @@ import pytest
 from conftest import build_directory
 from support.flow import same_at_all_threads
 from support.model_builder import Model, random_array, type_name
+from support.module import Module, ModuleError
 from support.reference import Reference
 
 DENSITIES = [0.0, 0.02, 0.5, 1.0]
@@ -87,6 +88,7 @@ EMPTY = {
     "Softmax": lambda m, x: m.node("Softmax", [x]),
     "Slice": lambda m, x: m.node("Slice", [x, m.constant(numpy.array([0])), m.constant(numpy.array([2]))]),
     "Gather": lambda m, x: m.node("Gather", [x, m.constant(numpy.array([2, 0]))], axis=1),
+    "GatherND": lambda m, x: m.node("GatherND", [x, m.node("Transpose", [m.node("NonZero", [x])], perm=[1, 0])]),
     "Flatten": lambda m, x: m.node("Flatten", [x]),
 }
 
@@ -99,6 +101,21 @@ def test_empty_operands_give_the_right_results(compile, tmp_path, name, static):
     model.output(EMPTY[name](model, x))
     feeds = [{"x": numpy.arange(3 * n, dtype=numpy.float32).reshape(n, 3)} for n in ([0] if static else [0, 1, 5])]
     same_at_all_threads(compile, model, tmp_path, feeds, threads=(1, 3), tolerance=2.0**-20)
+
+
+@pytest.mark.parametrize("op", ["Gather", "GatherND"])
+def test_an_index_into_nothing_is_an_error(compile, tmp_path, op):
+    model = Model()
+    model.output(model.node(op, [model.input("x", "f32", [model.dim("N", 0, 3, 5), 3]), model.input("i", "i64", [2, 1])]))
+    with Module(compile(model.write(tmp_path))) as loaded, loaded.context(2) as context:
+        for index, rows in ((4, 5), (4, 0), (-1, 0)):
+            feeds = {"x": numpy.arange(3 * rows, dtype=numpy.float32).reshape(rows, 3), "i": numpy.array([[0], [index]])}
+            if rows:
+                (got,) = context.run(feeds).values()
+                numpy.testing.assert_array_equal(got.reshape(2, 3), feeds["x"][[0, index]])
+            else:
+                with pytest.raises(ModuleError, match="value"):
+                    context.run(feeds)
 
 
 def boxes_and_scores(rng, batch, classes, n):
