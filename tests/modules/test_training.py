@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Modules of `rnncc --train`: forward, backward, steps and weights, and what they refuse."""
+import contextlib
+import weakref
+
 import numpy
 import pytest
 
@@ -318,6 +321,24 @@ def test_a_backward_on_other_weights_than_the_runs_is_refused(compile, path):
         second.backward()
     second(*batch())
     second.backward()
+
+
+def test_what_is_not_held_any_more_has_no_way_back(trainer):
+    """Neither after a run that was refused, be it only for where its results go, nor of inputs that were released."""
+    wrong = [numpy.zeros(1), numpy.zeros(1)]
+    for let_go in (lambda: trainer(*batch(1), out=wrong), lambda: trainer(*batch(1, size=99)), trainer.release_inputs):
+        inputs = batch()
+        held = [weakref.ref(array) for array in inputs]
+        trainer(*inputs)
+        del inputs
+        assert all(array() is not None for array in held)
+        with contextlib.suppress(package.DTypeError, package.BoundError):
+            let_go()
+        assert all(array() is None for array in held)
+        with pytest.raises(package.ArgumentError, match="expected a run"):
+            trainer.backward()
+    backward(trainer)
+    trainer.step("sgd", 0.1)
 
 
 def test_warming_up_keeps_what_a_run_has_left(trainer):

@@ -267,7 +267,7 @@ def test_calls_may_wait_for_their_backward_pass_and_reuse_its_memory(monkeypatch
         assert all((a - b).abs().max() <= ERROR * b.abs().max() for a, b in zip(gradients(fast), gradients(layer)))
     assert len(made) == 3
     runner, = (it for _, runners in fast._runs() for it in runners._found.values())
-    assert [trainer._held for trainer in runner._free] == [[]] * 3  # what a call was given is its caller's again
+    assert [trainer._held for trainer in runner._free] == [None] * 3  # what a call was given is its caller's again
     for _ in range(4):  # no backward pass: nothing holds the call any more
         fast(xs[0])
         gc.collect()

@@ -131,14 +131,15 @@ class Context:
         for tensor, slot, view in zip(self._out, self._outputs, rooms):
             set_tensor(tensor, slot, view)
         self._check(self._call())
-        if numpy is not None:
-            self._remember(inputs, shapes)
+        self._remember(inputs, views, shapes)
         return self._trimmed(results, [view.shape for view in rooms], outs is not None)
 
     def _views(self, inputs: List[Any]) -> List[arrays.View]:
         return [arrays.view(slot, array) for slot, array in zip(self._inputs, inputs)]
 
-    def _remember(self, inputs: List[Any], shapes: List[arrays.Shape]) -> None:
+    def _remember(self, inputs: List[Any], _views: List[arrays.View], shapes: List[arrays.Shape]) -> None:
+        if numpy is None:
+            return
         torch = arrays.torch_of(inputs)
         as_numpy = arrays.as_numpy(inputs, torch)
         if as_numpy is None or (torch and not (self._fixed and arrays.numpy_has(self._outputs))):

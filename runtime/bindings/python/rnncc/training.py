@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from fnmatch import fnmatchcase
-from typing import Any, Dict, Iterable, List, Mapping
+from typing import Any, Dict, Iterable, List, Mapping, Optional
 
 from . import abi, arrays, native
 from .context import Context, set_tensor
@@ -35,16 +35,21 @@ class Trainer(Context):
         info = self._training.info.contents
         self._trained = {it.name.decode(): slot_of("weight", it) for it in abi.parameters(info)}
         self._weights = {**self._trained, **{it.name.decode(): slot_of("weight", it) for it in abi.statistics(info)}}
-        self._held: List[arrays.View] = []  # the run's inputs, until backward() has read them
+        self._held: Optional[List[arrays.View]] = None  # the last run's inputs, for backward(); None: it has none
         given, results = abi.outer_gradients(self._training)
         self._given, self._results = [self._outputs[i] for i in given], [self._inputs[i] for i in results]
 
-    def _views(self, inputs: List[Any]) -> List[arrays.View]:
-        self._held = super()._views(inputs)
-        return self._held
+    def _run_on(self, inputs: List[Any], outs: Optional[List[Any]]) -> List[Any]:
+        self._held = None  # as in C, a run that is refused leaves no way back
+        return super()._run_on(inputs, outs)
 
-    def _remember(self, inputs: List[Any], shapes: List[arrays.Shape]) -> None:
-        """Each run goes by _views()."""
+    def _remember(self, _inputs: List[Any], views: List[arrays.View], _shapes: List[arrays.Shape]) -> None:
+        self._held = views
+
+    def _inputs_held(self) -> List[arrays.View]:
+        if self._held is None:
+            raise ArgumentError("backward: expected a run() that succeeded before it, whose inputs were not released")
+        return self._held
 
     @property
     def names(self) -> List[str]:
@@ -54,6 +59,7 @@ class Trainer(Context):
     def backward(self) -> None:
         """The gradients of the last run's loss."""
         with self._use():
+            self._inputs_held()
             self._check(self._training.backward(self._memory.handle))
 
     def backward_from(self, gradients: Mapping[str, Any]) -> Dict[str, Any]:
@@ -69,16 +75,16 @@ class Trainer(Context):
             found = {slot.name: arrays.empty(slot, shape, torch) for slot, shape in self._input_shapes()}
             views = [arrays.view(slot, self._gradient(slot, gradients)) for slot in self._given]  # they hold copies, too
             given = _tensors(self._given, views)
-            rooms = [arrays.view(slot, found[slot.name], writable=True) for slot in self._results if found]
+            rooms = [arrays.view(slot, found[slot.name], writable=True) for slot in self._results]
             results = _tensors(self._results, rooms)
             self._check(self._training.backward_from(self._memory.handle, ctypes.addressof(given), len(given),
                                                      ctypes.addressof(results), len(results)))
         return found
 
     def _input_shapes(self) -> List["tuple[Slot, arrays.Shape]"]:
-        """Of the last run; none before one."""
-        shapes = {slot.name: view.shape for slot, view in zip(self._inputs, self._held)}
-        return [(slot, shapes[slot.name]) for slot in self._results if slot.name in shapes]
+        """Of the last run."""
+        shapes = {slot.name: view.shape for slot, view in zip(self._inputs, self._inputs_held())}
+        return [(slot, shapes[slot.name]) for slot in self._results]
 
     def _gradient(self, slot: Slot, gradients: Mapping[str, Any]) -> Any:
         if gradients.get(slot.name) is not None:
@@ -102,8 +108,8 @@ class Trainer(Context):
             return self._read(name, self._training.gradient, self._memory.handle)
 
     def release_inputs(self) -> None:
-        """Those of the last run, which backward() would read, are not held any more."""
-        self._held = []
+        """Those of the last run are not held any more, so that it has no way back."""
+        self._held = None
 
     def gradient_norm(self) -> float:
         """Of all gradients together, before a step scales them."""
