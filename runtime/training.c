@@ -288,7 +288,7 @@ static bool read_optimizer(const rnncc_optimizer *given, rnncc_optimizer *own) {
   bool adam = own->rule == RNNCC_ADAM || own->rule == RNNCC_ADAMW;
   if (own->rule != RNNCC_SGD && !adam) return false;
   if (!is_below(own->learning_rate, __builtin_inff()) || !is_below(own->weight_decay, __builtin_inff())) return false;
-  if (own->max_norm != own->max_norm || !is_below(own->gradient_scale, __builtin_inff())) return false;
+  if (!(own->max_norm >= 0) || !is_below(own->gradient_scale, __builtin_inff())) return false;
   if (!adam) return is_below(own->momentum, __builtin_inff());
   return is_below(own->beta1, 1) && is_below(own->beta2, 1) && is_below(own->epsilon, __builtin_inff());
 }

@@ -352,7 +352,8 @@ def test_warming_up_keeps_what_a_run_has_left(trainer):
 
 @pytest.mark.every_case
 @pytest.mark.parametrize("options", [{"learning_rate": -1}, {"learning_rate": float("nan")}, {"learning_rate": 0.1, "beta1": 1},
-                                     {"learning_rate": 0.1, "weight_decay": -1}, {"learning_rate": 0.1, "max_norm": float("nan")}])
+                                     {"learning_rate": 0.1, "weight_decay": -1}, {"learning_rate": 0.1, "max_norm": float("nan")},
+                                     {"learning_rate": 0.1, "max_norm": -1}])
 def test_an_optimiser_that_makes_no_sense_is_refused(trainer, options):
     backward(trainer)
     before = trainer.weights()
