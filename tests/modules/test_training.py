@@ -362,3 +362,19 @@ def test_an_optimiser_that_makes_no_sense_is_refused(trainer, options):
     assert same(before, trainer.weights())
     with pytest.raises(package.ArgumentError, match="expected one of sgd, adam, adamw"):
         trainer.step("lion", 0.1)
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("use, said", [
+    (lambda it: it.step("sgd", "0.1"), "learning_rate: expected a number, found '0.1'"),
+    (lambda it: it.step("sgd", 0.1, max_norm=None), "max_norm: expected a number, found None"),
+    (lambda it: it.step("sgd", 0.1, momentum=1j), "momentum: expected a number, found 1j"),
+    (lambda it: it.factors("*", [1, 2]), r"learning_rate: expected a number, found \[1, 2\]"),
+    (lambda it: it.factors("*", 1, weight_decay="0"), "weight_decay: expected a number, found '0'"),
+    (lambda it: it.seed(1.5), "seed: expected a whole number from 0 to .*, found 1.5"),
+    (lambda it: it.seed("7"), "seed: expected a whole number from 0 to .*, found '7'"),
+])
+def test_what_is_no_number_is_told_by_its_name(trainer, use, said):
+    backward(trainer)
+    with pytest.raises(package.ArgumentError, match=said):
+        use(trainer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from fnmatch import fnmatchcase
+from operator import index
 from typing import Any, Dict, Iterable, List, Mapping, Optional
 
 from . import abi, arrays, native
@@ -166,9 +167,10 @@ class Trainer(Context):
         fitting = [name for name in self._trained if fnmatchcase(name, names)]
         if not fitting:
             raise ArgumentError(f"no weight that is trained fits {names}; there are {', '.join(self._trained)}")
+        factors = _number("learning_rate", learning_rate), _number("weight_decay", weight_decay)
         with self._use():
             for name in fitting:
-                status = self._training.weight_factors(self._model, name.encode(), learning_rate, weight_decay)
+                status = self._training.weight_factors(self._model, name.encode(), *factors)
                 if status:
                     raise of_status(status, f"factors: expected numbers that are finite and not negative, found {learning_rate}"
                                             f" and {weight_decay}")
@@ -205,18 +207,20 @@ class Trainer(Context):
             raise ArgumentError(f"rule: expected one of {', '.join(RULES)}, found {rule}")
         if gradient_scale != 1:
             self._need("gradients_keep")  # came with it
-        optimizer = abi.Optimizer(ctypes.sizeof(abi.Optimizer), RULES.index(rule), learning_rate, momentum, beta1, beta2,
-                                  epsilon, weight_decay, max_norm, int(nesterov), gradient_scale)
+        numbers = {"learning_rate": learning_rate, "momentum": momentum, "beta1": beta1, "beta2": beta2, "epsilon": epsilon,
+                   "weight_decay": weight_decay, "max_norm": max_norm, "gradient_scale": gradient_scale}
+        optimizer = abi.Optimizer(struct_size=ctypes.sizeof(abi.Optimizer), rule=RULES.index(rule), nesterov=bool(nesterov),
+                                  **{name: _number(name, value) for name, value in numbers.items()})
         with self._use():
             self._check(self._training.step(self._memory.handle, ctypes.byref(optimizer)))
 
     def seed(self, seed: int) -> None:
         """What the next runs draw, Dropout's masks, is that of this seed: a whole number from 0 to 2^64 - 1."""
-        if not 0 <= seed < 2**64:
-            raise ArgumentError(f"seed: expected a whole number from 0 to 2^64 - 1, found {seed}")
+        if not hasattr(seed, "__index__") or not 0 <= seed < 2**64:
+            raise ArgumentError(f"seed: expected a whole number from 0 to 2^64 - 1, found {seed!r}")
         self._need("seed")
         with self._use():
-            self._check(self._training.seed(self._memory.handle, seed))
+            self._check(self._training.seed(self._memory.handle, index(seed)))
 
     def reset_optimizer(self) -> None:
         """Momentum and means are zero again; the weights stay."""
@@ -241,6 +245,15 @@ class Trainer(Context):
         if view.shape != tuple(self._weights[name].max_shape):
             raise ShapeError(f"weight {name}: expected the shape {tuple(self._weights[name].max_shape)}, found {view.shape}")
         return view
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        if not isinstance(value, (str, bytes)):
+            return float(value)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ArgumentError(f"{name}: expected a number, found {value!r}")
 
 
 def _unknown(name: str, names: Iterable[str]) -> ArgumentError:
