@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_CLEANUPS = 16, MESSAGE_BYTES = 4096, LINE_BYTES = 1 << 16, ERRORS_SHOWN = 100 };
+enum { MAX_CLEANUPS = 16, MESSAGE_BYTES = 4096, PATH_BYTES = 1024, LINE_BYTES = 1 << 16, ERRORS_SHOWN = 100 };
 
 static struct {
   void (*cleanup)(void *);
@@ -53,10 +53,11 @@ static void put_escaped(const char *text) {
   }
 }
 
-/* In a trial the first error ends it. */
-static void end_trial(const char *format, va_list arguments) {
+/* In a trial the first error ends it. Whoever made the trial knows the file, but not what of it is wrong. */
+static void end_trial(Location where, const char *format, va_list arguments) {
   if (!trial) return;
-  vsnprintf(trial_message, sizeof trial_message, format, arguments);
+  int length = where.path ? snprintf(trial_message, sizeof trial_message, "%.*s: ", PATH_BYTES, where.path) : 0;
+  vsnprintf(trial_message + length, sizeof trial_message - (size_t)length, format, arguments);
   longjmp(*trial, 1);
 }
 
@@ -123,7 +124,7 @@ static ExitCode code_of_both(ExitCode a, ExitCode b) {
 }
 
 static void report(Location where, ExitCode code, bool show, const char *format, va_list arguments) {
-  end_trial(format, arguments);
+  end_trial(where, format, arguments);
   if (show) put_once(where, network, "1;31", "error", format, arguments);
   error_code = n_errors == 0 ? code : code_of_both(error_code, code);
   n_errors++;

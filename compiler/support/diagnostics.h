@@ -49,8 +49,8 @@ int error_count(void); /* so far */
 /* Resets the count of errors, for fuzzers, which compile more than once. */
 void forget_errors(void);
 
-/* Runs `body`, whose first error ends it and is neither reported nor counted. Returns that message, valid until the
- * next call; NULL: no error. Calls must not be nested. */
+/* Runs `body`, whose first error ends it and is neither reported nor counted. Returns that message, with the path of
+ * what is wrong in a file before it, valid until the next call; NULL: no error. Calls must not be nested. */
 const char *first_error_of(void (*body)(void *), void *argument);
 
 /* Runs the registered clean-ups and exits: not with EXIT_OK if stdout has not taken all that was written. */

@@ -151,11 +151,11 @@ def test_a_file_as_it_was_written_is_checked_without_an_error(rnncc, recorded, t
     ({"format": "rnncc"}, 'expected the format "rnncc-schedule", found "rnncc"'),
     ({"status": "good"}, 'expected a status of best, ok, crashed, hung or wrong, found "good"'),
     ({"sum": "00000000"}, "its checksum does not match"),
-    ({"cores": 0}, "expected 1 to"),
+    ({"cores": 0}, "cores: expected 1 to"),
     ({"median_us": -1}, "expected a median_us of at least 0, found -1"),
-    ({"version": 2}, "expected 1 to 1, found 2"),
+    ({"version": 2}, "version: expected 1 to 1, found 2"),
     ({"color": "red"}, "color"),
-    ({"workload": "a\nb"}, 'expected printable ASCII without quotes and backslashes, found "a'),
+    ({"workload": "a\nb"}, 'workload: expected printable ASCII without quotes and backslashes, found "a'),
 ])
 def test_each_line_that_is_not_a_record_is_named_with_the_reason(rnncc, recorded, tmp_path, fields, said):
     _, records = recorded
