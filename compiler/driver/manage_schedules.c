@@ -19,10 +19,11 @@
 static const struct FamilyRow {
   const char *name;
   const ScheduleKind *const *kinds;
-  bool whole; /* a schedule names every knob */
+  bool whole;       /* a schedule names every knob */
+  const char *form; /* of a schedule */
 } families[] = {
-    {"conv", convolution_kinds, true},
-    {"recurrent", recurrent_kinds, false},
+    {"conv", convolution_kinds, true, "an algorithm and its KEY=N"},
+    {"recurrent", recurrent_kinds, false, "KEY=N of a recurrent layer"},
 };
 
 static const struct FamilyRow *family_of(const RecordKey *key) {
@@ -106,11 +107,11 @@ typedef struct Check {
   int best, trials;
 } Check;
 
-/* The wrong part; NULL: the schedule is one of the family's. */
-static const char *wrong_schedule(const struct FamilyRow *family, const char *schedule) {
+/* NULL: the schedule is one of the family's. */
+static const char *wrong_schedule(Arena *arena, const struct FamilyRow *family, const char *schedule) {
   ParsedSchedule parsed;
   const char *wrong = schedule_parse(family->kinds, schedule, &parsed);
-  if (wrong) return wrong;
+  if (wrong) return arena_format(arena, "expected %s, found `%s`", family->form, wrong);
   return family->whole && !schedule_is_whole(&parsed) ? "a knob is missing" : NULL;
 }
 
@@ -120,8 +121,8 @@ static const char *wrong_with(Arena *arena, const ScheduleRecord *record) {
   if (!family) return arena_format(arena, "the family \"%s\" is not known", record->key.family);
   if (!is_target(arena, record->key.target))
     return arena_format(arena, "the target \"%s\" is not known", record->key.target);
-  const char *wrong = wrong_schedule(family, record->schedule);
-  return wrong ? arena_format(arena, "the schedule \"%s\" is none: `%s`", record->schedule, wrong) : NULL;
+  const char *wrong = wrong_schedule(arena, family, record->schedule);
+  return wrong ? arena_format(arena, "the schedule \"%s\" is none: %s", record->schedule, wrong) : NULL;
 }
 
 static void check_line(void *argument, int line, const ScheduleRecord *record, const char *wrong) {
