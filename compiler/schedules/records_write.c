@@ -116,7 +116,8 @@ void records_check_output(Arena *arena, const char *path) {
   int folder_length = (int)(file_last_part(path) - path);
   const char *folder = folder_length ? arena_format(arena, "%.*s", folder_length, path) : ".";
   bool exists = access(path, F_OK) == 0;
-  if (access(exists ? path : folder, W_OK) != 0)
+  bool never = !exists && errno != ENOENT; /* such as a name that is too long */
+  if (never || access(exists ? path : folder, W_OK) != 0)
     fatal_at(LOCATION_FILE(path), EXIT_ENVIRONMENT, "cannot append records: %s", strerror(errno));
   if (exists) check_contents(arena, path);
 }

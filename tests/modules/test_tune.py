@@ -193,7 +193,9 @@ def test_usage_errors_are_reported_and_nothing_is_written(rnncc, tmp_path, argum
 
 def test_an_output_that_cannot_be_written_is_reported_before_anything_is_measured(rnncc, tmp_path):
     model = small_lstm().write(tmp_path)
-    for output, code in (("/dev/full", 2), (tmp_path, 2), (tmp_path / "absent" / "records.jsonl", 5)):
+    (tmp_path / "loop").symlink_to("loop")
+    for output, code in (("/dev/full", 2), (tmp_path, 2), (tmp_path / "absent" / "records.jsonl", 5),
+                         (tmp_path / "loop", 5), (tmp_path / ("n" * 300), 5)):
         done = rnncc("tune", "--only=rnn", model, "-o", output)
         assert done.returncode == code and "cannot append records" in done.stderr and "Task" not in done.stderr
 
