@@ -12,8 +12,11 @@
 #include "support/list.h"
 
 void folder_make(const char *path) {
-  if (mkdir(path, 0777) != 0 && errno != EEXIST)
+  struct stat status;
+  if (mkdir(path, 0777) == 0) return;
+  if (errno != EEXIST || stat(path, &status) != 0)
     fatal_at(LOCATION_FILE(path), EXIT_ENVIRONMENT, "cannot create the folder: %s", strerror(errno));
+  if (!S_ISDIR(status.st_mode)) fatal_at(LOCATION_FILE(path), EXIT_INVALID, "expected a folder, or none");
 }
 
 static int compare_names(const void *a, const void *b) {

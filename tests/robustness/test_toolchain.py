@@ -331,6 +331,18 @@ def test_emitted_c_replaces_weights_beside_its_own_files_alone(rnncc, network):
     assert contents(folder) == {"weights.bin": b"mine"}
 
 
+def test_emitted_c_needs_a_folder_or_none(rnncc, network):
+    folder = network.parent
+    (folder / "file").write_text("mine")
+    (folder / "link").symlink_to("nowhere")
+    os.mkfifo(folder / "pipe")
+    for name, code, said in [("file", 2, "file: error: expected a folder, or none\n"), ("pipe", 2, "pipe: error: expected a folder"),
+                             ("link", 5, "link: error: cannot create the folder: No such file")]:
+        done = rnncc(network.name, "--emit=c", "-o", name, cwd=folder)
+        assert done.returncode == code and done.stderr.startswith(said), done.stderr
+    assert (folder / "file").read_text() == "mine"
+
+
 @pytest.mark.parametrize("options", [[], ["--target=x86-64-v3,x86-64"], ["--profile=edge", "--dim=B=1"]], ids=str)
 def test_each_text_of_emitted_c_tells_whose_it_is(rnncc, root, tmp_path, options):
     done = rnncc(root / "models" / "digits_rnn.json", "--emit=c", "-o", tmp_path / "c", *options)
