@@ -9,7 +9,7 @@
 /* As GNU Make and Ninja read names. */
 static void add_name(Text *out, const char *name) {
   for (; *name; name++) {
-    if (*name == ' ' || *name == '#') text_add(out, "\\");
+    if (*name == ' ' || *name == '#' || *name == ':') text_add(out, "\\");
     if (*name == '$') text_add(out, "$");
     text_add(out, "%c", *name);
   }

@@ -292,6 +292,21 @@ def test_each_output_has_a_file_of_its_own(rnncc, root, tmp_path, network, words
     assert (tmp_path / "m.so").exists() == (code == 0)
 
 
+def test_a_depfile_has_names_as_make_reads_them(rnncc, network):
+    folder = network.parent
+    model, module = folder / "a #1 of 12:30 for 5$.json", folder / "m #1 of 12:30 for 5$.h"
+    network.rename(model)
+    done = rnncc(model.name, "--emit=h", "-o", module.name, "--depfile=m.d", cwd=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    (folder / "Makefile").write_text(r"m\ \#1\ of\ 12\:30\ for\ 5$$.h:" + "\n\t@echo made anew\ninclude m.d\n")
+    os.utime(folder / "digits_rnn.safetensors", (100, 100))
+    os.utime(module, (200, 200))
+    for model_time, said in [(100, "is up to date"), (300, "made anew")]:
+        os.utime(model, (model_time, model_time))
+        made = subprocess.run(["make", module.name], cwd=folder, capture_output=True, text=True, timeout=60)
+        assert made.returncode == 0 and said in made.stdout, made
+
+
 def contents(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
