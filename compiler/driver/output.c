@@ -48,18 +48,32 @@ static const char *header_beside(const Options *options, Arena *arena) {
   return arena_format(arena, "%.*s%s.h", folder, library, output_name(options, arena));
 }
 
+/* Is the output a file? Of --emit=c and a wheel the path is a folder. */
+static bool is_file(const Options *options, const char *path) {
+  return options->emit != EMIT_C && options->emit != EMIT_WHEEL && strcmp(path, "-") != 0;
+}
+
+/* What cannot be written is told before anything is: else one output would be there without the others. A folder of C,
+ * which a file may be in, is not there yet. */
+static void add_output(Arena *arena, const char *path, bool try) {
+  file_is_output(arena, path);
+  if (try) temporary_remove(temporary_beside(arena, path));
+}
+
 void outputs_are_known(const Options *options, Arena *arena) {
   bool compiles = options->verb == VERB_COMPILE || options->verb == VERB_BUNDLE;
   bool quantises = options->verb == VERB_QUANTIZE;
   const char *others[] = {options->depfile, options->html, options->memory_picture, options->quantise.plot};
+  bool in_folder = compiles && options->emit == EMIT_C;
   if (compiles || quantises) {
     const char *path = output_path(options, arena);
-    file_is_output(arena, path);
-    if (quantises || options->emit == EMIT_GRAPH) file_is_output(arena, file_with_suffix(arena, path, ".safetensors"));
-    if (options->emit == EMIT_A) file_is_output(arena, header_beside(options, arena));
+    add_output(arena, path, quantises || is_file(options, path));
+    if (quantises || options->emit == EMIT_GRAPH)
+      add_output(arena, file_with_suffix(arena, path, ".safetensors"), true);
+    if (options->emit == EMIT_A) add_output(arena, header_beside(options, arena), true);
   }
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-    if (others[i]) file_is_output(arena, others[i]);
+    if (others[i]) add_output(arena, others[i], !in_folder);
 }
 
 const char *output_folder(const Options *options, Arena *arena) {

@@ -14,7 +14,7 @@ const char *file_identifier(Arena *arena, const char *path);
 /* With which globals and the names of a header begin: of a bundle they are made from the output's. */
 const char *output_name(const Options *options, Arena *arena);
 const char *output_path(const Options *options, Arena *arena);
-/* Before anything is read: none of the files that will be written may be. */
+/* Before anything is read: none of the files that will be written may be, and each of them can be written. */
 void outputs_are_known(const Options *options, Arena *arena);
 /* The folder of the generated unit: the output itself for --emit=c, else a temporary one. */
 const char *output_folder(const Options *options, Arena *arena);

@@ -117,9 +117,13 @@ static bool lock_temporary(const char *path, int *lock) {
 
 char *temporary_beside(Arena *arena, const char *path) {
   struct stat status;
+  bool exists = stat(path, &status) == 0;
   /* A rename would put a file in the place of /dev/null. */
-  if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+  if (exists && !S_ISREG(status.st_mode))
     fatal_at(LOCATION_FILE(path), EXIT_INVALID, "cannot write: expected a regular file, or none");
+  /* The temporary's name is short. */
+  if (!exists && errno == ENAMETOOLONG)
+    fatal_at(LOCATION_FILE(path), EXIT_ENVIRONMENT, "cannot write: %s", strerror(errno));
   /* A link stays; its target is replaced. The link may be /dev/stdout. */
   char *real = realpath(path, NULL);
   const char *target = real ? real : path;

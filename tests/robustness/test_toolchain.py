@@ -292,6 +292,24 @@ def test_each_output_has_a_file_of_its_own(rnncc, root, tmp_path, network, words
     assert (tmp_path / "m.so").exists() == (code == 0)
 
 
+@pytest.mark.parametrize("words, code, said", [
+    (["-o", "m.so", "--depfile=absent/m.d"], 5, "absent/m.d: error: cannot write in its folder"),
+    (["-o", "m.so", "--depfile=folder"], 2, "folder: error: cannot write: expected a regular file, or none"),
+    (["--emit=h", "-o", "m.h", f"--depfile={'n' * 300}"], 5, "n: error: cannot write: File name too long"),
+    (["--static", "-o", "m.a", f"--name={'n' * 300}"], 5, "n.h: error: cannot write: File name too long"),
+    (["--emit=graph", "-o", "m", "--depfile=absent/m.d"], 5, "absent/m.d: error: cannot write in its folder"),
+    (["quantize", "--data=digits_rnn.json", "-o", "m", "--plot=absent/m.svg"], 5, "absent/m.svg: error: cannot write in its folder")], ids=str)
+def test_where_one_output_cannot_be_written_there_is_none(rnncc, network, words, code, said):
+    folder = network.parent
+    (folder / "folder").mkdir()
+    (folder / "m.so").write_bytes(b"of before")
+    before = contents(folder)
+    verb = words[:1] if words[0] == "quantize" else []
+    done = rnncc(*verb, network.name, *words[len(verb):], cwd=folder)
+    assert done.returncode == code and said in done.stderr, done.stderr
+    assert contents(folder) == before
+
+
 def test_a_depfile_has_names_as_make_reads_them(rnncc, network):
     folder = network.parent
     model, module = folder / "a #1 of 12:30 for 5$.json", folder / "m #1 of 12:30 for 5$.h"
