@@ -28,10 +28,20 @@ void expand_bernoulli(const Formula *f, const Node *node, Value **results) {
   results[0] = cast(f, apply2(f, OP_Less, u, p), node->outputs[0]->dtype);
 }
 
+/* Element 0 of the number alone; of a ratio that is outside 0..1, or none, element 1, which fails the run. */
+static Value *if_a_ratio(const Formula *f, Value *ratio) {
+  Value *above = apply2(f, OP_GreaterOrEqual, ratio, number(f, ratio, 0));
+  Value *below = apply2(f, OP_LessOrEqual, ratio, number(f, ratio, 1));
+  Value *wrong = apply(f, OP_Not, apply2(f, OP_And, above, below));
+  return gathered(f, with_axis(f, ratio, 0), cast(f, wrong, RNNCC_I64), 0);
+}
+
+/* One that the model has is checked with its shapes. */
 static Value *dropout_ratio(const Formula *f, const Node *node) {
   Value *given = node_input(node, DROPOUT_RATIO);
   if (!given) return number(f, &(Value){.dtype = RNNCC_F32}, node_float(node, ATTR_ratio));
-  return build_reshape(f, given, 0, NULL);
+  Value *ratio = build_reshape(f, given, 0, NULL);
+  return given->data ? ratio : if_a_ratio(f, ratio);
 }
 
 /* x / (1 - ratio) where u >= ratio, else 0. If all are dropped the scale is a number all the same: 0 times infinity

@@ -36,7 +36,7 @@ static bool check_ratio(const Node *node) {
   const Value *given = node_input(node, DROPOUT_RATIO);
   double ratio = node_float(node, ATTR_ratio);
   if ((given && !value_number(given, &ratio)) || (ratio >= 0 && ratio <= 1)) return true;
-  return shape_error(node, "the ratio is %g; it must be in 0..1", ratio);
+  return shape_error(node, "the ratio is %.9g; it must be in 0..1", ratio);
 }
 
 bool shape_dropout(Graph *graph, Node *node) {

@@ -53,16 +53,31 @@ def test_a_ratio_of_one_drops_all_and_its_gradient_is_zero(compile, tmp_path):
     assert not step(trainer)[1].any() and (trainer.gradients()["w"] == 0).all()
 
 
-def test_a_ratio_that_is_an_input_drops_nothing_where_it_is_zero(compile, tmp_path):
+def ratio_of_a_run():
+    """The loss is the sum of x's elements that are kept, scaled; the ratio is an input."""
     model = Model()
     w = model.node("Mul", [model.constant(numpy.ones(64, numpy.float32), "w"), model.input("x", "f32", [64])])
     y = model.node("Dropout", [w, model.input("ratio", "f32", [])])
     model.output(model.node("ReduceSum", [y], ["loss"], keepdims=0), model.node("Identity", [y], ["y"]))
-    trainer, x = trainer_of(compile(model.write(tmp_path), "--train")), numpy.arange(64, dtype=numpy.float32) + 1
+    return model
+
+
+def test_a_ratio_that_is_an_input_drops_nothing_where_it_is_zero(compile, tmp_path):
+    trainer, x = trainer_of(compile(ratio_of_a_run().write(tmp_path), "--train")), numpy.arange(64, dtype=numpy.float32) + 1
     for ratio in (0.5, 0, 0.5):
         y = step(trainer, x, numpy.float32(ratio))[1]
         assert (y == x).all() if ratio == 0 else set(y / x) == {0, 2}
         assert (trainer.gradients()["w"] == y).all()
+
+
+def test_a_ratio_that_is_an_input_is_refused_outside_0_to_1(compile, tmp_path):
+    trainer, x = trainer_of(compile(ratio_of_a_run().write(tmp_path), "--train")), numpy.ones(64, numpy.float32)
+    for ratio in (-0.5, -1e-30, numpy.nextafter(numpy.float32(1), numpy.float32(2)), math.inf, math.nan):
+        with pytest.raises(package.DataError, match="out of range"):
+            trainer(x, numpy.float32(ratio))
+        with pytest.raises(package.ArgumentError, match="expected a run"):
+            trainer.backward()
+    assert not step(trainer, x, numpy.float32(1))[1].any()
 
 
 @pytest.mark.every_case
