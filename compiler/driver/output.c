@@ -57,7 +57,7 @@ static bool is_file(const Options *options, const char *path) {
  * which a file may be in, is not there yet. */
 static void add_output(Arena *arena, const char *path, bool try) {
   file_is_output(arena, path);
-  if (try) temporary_remove(temporary_beside(arena, path));
+  if (try) file_try_output(arena, path);
 }
 
 void outputs_are_known(const Options *options, Arena *arena) {

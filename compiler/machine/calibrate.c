@@ -142,6 +142,7 @@ static const char *default_output(Arena *arena) {
 void calibrate(Arena *arena, const char *output, double seconds) {
   Calibration c = targets_here();
   const char *path = output ? output : default_output(arena);
+  file_try_output(arena, path);
   measure_all(&c, seconds);
   MachineFile file = {machine_cpu_name(arena), c.count, c.targets, c.machines};
   machines_print(&file);

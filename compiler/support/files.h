@@ -50,6 +50,8 @@ void file_copy(Arena *arena, const char *from, const char *to);
 /* An empty file beside `path`, to be written and committed to it. If the process is killed, the next one that writes
  * there removes it. Another program may not put a file of its own in its place, as compilers do: that has no lock. */
 char *temporary_beside(Arena *arena, const char *path);
+/* An error where no file can be written. Nothing is left. */
+void file_try_output(Arena *arena, const char *path);
 /* Renames, with the permissions that a newly created file gets. */
 void temporary_commit(const char *temporary, const char *path);
 /* A new folder in $TMPDIR or /tmp; removed with what it holds by temporary_remove() or stop(), or if the process is

@@ -186,3 +186,5 @@ void temporary_remove(const char *path) {
   remove_tree(path);
   forget(path);
 }
+
+void file_try_output(Arena *arena, const char *path) { temporary_remove(temporary_beside(arena, path)); }

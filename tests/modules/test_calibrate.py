@@ -188,6 +188,13 @@ def test_calibrate_needs_a_folder_to_write_to(rnncc, monkeypatch):
     assert nowhere.returncode == 5 and "cannot make the folder" in nowhere.stderr
 
 
+def test_calibrate_tells_before_it_measures_that_it_cannot_write(rnncc, tmp_path, monkeypatch):
+    monkeypatch.setenv("RNNCC_CPU_WITHOUT", "avx2")
+    for output, code in [(tmp_path, 2), (tmp_path / "absent" / "machine.json", 5)]:
+        done = rnncc("targets", "--calibrate", "--budget=0.01", "-o", output)
+        assert (done.returncode, done.stdout) == (code, "") and f"{output}: error: cannot write" in done.stderr, done.stderr
+
+
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU has no barrier to measure")
 def test_calibrate_where_there_is_no_thread_says_what_it_needs(rnncc, tmp_path):
     environment = {**os.environ, "LD_PRELOAD": preloaded("no_threads", tmp_path)}
