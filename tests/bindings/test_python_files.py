@@ -183,12 +183,19 @@ def test_dims_states_and_constants_are_words_for_rnncc(by_this_rnncc):
     assert [it.name for it in module.states] == ["sum"] and numpy.array_equal(module.default.state("sum"), 2 * x)
 
 
-@pytest.mark.parametrize("bounds", [8, "2..8", (2, 8), (2, 4, 8)])
+@pytest.mark.parametrize("bounds", [8, numpy.int64(8), "2..8", (2, 8), (2, 4, 8)])
 def test_bounds_of_dims_have_several_forms(by_this_rnncc, bounds):
     module = rnncc.compile(scaled(), dims={"T": bounds})
     dims = [(it.min, it.max) for it in module.dims.values()]
     assert dims == [(8, 8) if bounds == 8 else (2, 8)]
     assert module.run({"x": X[0, 0], "factor": numpy.array(2, "f4"), "sum": X[0, 0]})["y"].shape == (8,)
+
+
+def test_a_model_may_be_called_as_an_option_is(by_this_rnncc, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "-v.onnx").write_bytes(scaled().SerializeToString())
+    for model in ("-v.onnx", {"net": "-v.onnx"}):
+        assert list(rnncc.compile(model, dims={"T": 3}).dims) == ["T"]
 
 
 def test_what_rnncc_remarks_is_a_warning(by_this_rnncc):
@@ -206,8 +213,10 @@ def test_several_networks_become_a_bundle(by_this_rnncc):
     ("nothing.onnx", {}, "cannot read \"nothing.onnx\": No such file or directory"),
     (DIGITS, {"dims": {"Z": 3}}, "Z"),
     (DIGITS, {"dims": {"B": ()}}, r"dims: expected N, \(min, max\) or \(min, opt, max\), found \(\)"),
+    (DIGITS, {"dims": {"B": 1.5}}, r"dims: expected N, \(min, max\) or \(min, opt, max\), found 1.5"),
     (DIGITS, {"target": "z80"}, "z80"),
     (DIGITS, {"options": ["--no-such"]}, "unknown option --no-such"),
+    (DIGITS, {"options": "--train"}, "options: expected a list of words, found '--train'"),
     (17, {}, "expected a path or an onnx.ModelProto, found int"),
     ({"a b": DIGITS}, {}, "expected a network's name of letters, digits and _, found 'a b'"),
 ], ids=str)

@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import warnings
 import weakref
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -27,9 +28,9 @@ class CompileWarning(UserWarning):
 
 
 def _range(bounds: Bounds) -> str:
-    if isinstance(bounds, (str, int)):
+    if isinstance(bounds, (str, int, Integral)):  # NumPy's integers are Integral
         return str(bounds)
-    if not 1 <= len(bounds) <= 3:
+    if not hasattr(bounds, "__len__") or not 1 <= len(bounds) <= 3:
         raise CompileError(f"dims: expected N, (min, max) or (min, opt, max), found {bounds!r}")
     return "..".join(str(extent) for extent in bounds)
 
@@ -44,13 +45,16 @@ def _words(dims: Optional[Mapping[str, Bounds]], states: Optional[Mapping[str, s
         yield from ("--freeze", f"{name}={json.dumps(value.tolist() if hasattr(value, 'tolist') else value)}")
     if target is not None:
         yield f"--target={target}"
+    if isinstance(options, str):
+        raise CompileError(f"options: expected a list of words, found {options!r}")
     yield from (os.fspath(word) for word in options)
 
 
 def _file_of(model: Any, folder: Path, name: str) -> str:
-    """A path as it is; of what `onnx` reads, a file."""
+    """A path, which is no option; of what `onnx` reads, a file."""
     if isinstance(model, (str, os.PathLike)):
-        return os.fspath(model)
+        named = os.fspath(model)
+        return f"./{named}" if named.startswith("-") else named
     if not hasattr(model, "SerializeToString"):
         raise CompileError(f"expected a path or an onnx.ModelProto, found {type(model).__name__}")
     path = folder / f"{name}.onnx"
