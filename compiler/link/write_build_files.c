@@ -77,7 +77,7 @@ static Text makefile(Arena *arena, const Units *units, const Build *build) {
 }
 
 static const char cmake_unit[] =
-    "list(APPEND %s -Wa,-I${CMAKE_CURRENT_SOURCE_DIR}) # where the assembler finds the weights\n"
+    "list(APPEND %s -Xassembler -I${CMAKE_CURRENT_SOURCE_DIR}) # where the assembler finds the weights\n"
     "set_source_files_properties(%s PROPERTIES COMPILE_OPTIONS \"${%s}\" OBJECT_DEPENDS\n"
     "  ${CMAKE_CURRENT_SOURCE_DIR}/weights.bin)\n";
 

@@ -163,3 +163,12 @@ def test_the_static_library_is_of_the_name(emitted, tool, compiler):
         folder = folder / "build"
     names = re.findall(r" [A-Z] (\w+)$", run("nm", "-g", "--defined-only", folder / "libreader.a"), re.MULTILINE)
     assert "reader_module_query" in names and {name for name in names if not name.startswith("reader_")} == set()
+
+
+def test_cmake_builds_it_in_a_folder_of_any_name(rnncc, tmp_path):
+    """The assembler gets the folder, where weights are: its options end at a comma in some forms."""
+    folder = tmp_path / "a, b"
+    done = rnncc(ROOT / "models" / "digits_rnn.json", "--emit=c", "-o", folder, "--profile=edge", "--dim=B=1")
+    assert done.returncode == 0, done.stderr
+    built(folder, "cmake", "clang-19", "digits_rnn_static")
+    assert (folder / "build" / "libdigits_rnn.a").exists()
