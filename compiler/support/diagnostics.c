@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "support/interrupt.h"
+
 enum { MAX_CLEANUPS = 16, MESSAGE_BYTES = 4096, PATH_BYTES = 1024, LINE_BYTES = 1 << 16, ERRORS_SHOWN = 100 };
 
 static struct {
@@ -199,11 +201,13 @@ void clean_up(void) {
   }
 }
 
-/* A full disk, or a reader that is gone. */
+/* A full disk; of a reader that is gone there is a signal. */
 static bool stdout_written(void) { return fflush(stdout) == 0 && !ferror(stdout); }
 
 void stop(ExitCode code) {
-  if (code == EXIT_OK && !stdout_written()) {
+  bool written = stdout_written();
+  interrupt_check();
+  if (code == EXIT_OK && !written) {
     error_at(LOCATION_FILE("stdout"), EXIT_ENVIRONMENT, "cannot write all of the output");
     code = EXIT_ENVIRONMENT;
   }

@@ -6,7 +6,7 @@
 
 #include "support/diagnostics.h"
 
-static const int caught[] = {SIGINT, SIGTERM, SIGHUP};
+static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE /* the reader of stdout or stderr is gone */};
 
 static volatile sig_atomic_t pending; /* the signal's number, 0: none */
 

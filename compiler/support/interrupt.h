@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SIGINT, SIGTERM and SIGHUP end the compilation at the next safe place, with temporaries removed and children gone, as
- * if the signal had not been caught: the parent sees the same signal.
+ * SIGINT, SIGTERM, SIGHUP and SIGPIPE end the compilation at the next safe place, with temporaries removed and children
+ * gone, as if the signal had not been caught: the parent sees the same signal.
  */
 #ifndef RNNCC_INTERRUPT_H
 #define RNNCC_INTERRUPT_H

@@ -212,6 +212,18 @@ def test_an_interrupted_tuning_leaves_nothing_behind(rnncc, tmp_path):
     assert os.listdir(temporary) == [] and not (tmp_path / "records.jsonl").exists()
 
 
+def test_a_tuning_whose_reader_is_gone_leaves_nothing_behind(rnncc, tmp_path):
+    """As of `rnncc tune ... 2>&1 | head -1`."""
+    model, temporary = small_lstm().write(tmp_path), tmp_path / "temporary"
+    temporary.mkdir()
+    tuning = subprocess.Popen([*rnncc.prefix, "tune", "--only=rnn", model, "-o", tmp_path / "records.jsonl"],
+                              stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(temporary)})
+    assert "Progress: (1/" in tuning.stderr.readline()
+    tuning.stderr.close()
+    assert tuning.wait(timeout=120) == -signal.SIGPIPE
+    assert os.listdir(temporary) == []
+
+
 def test_a_target_that_cannot_run_here_cannot_be_tuned(rnncc, tmp_path):
     done = rnncc("tune", "--only=rnn", small_lstm().write(tmp_path), "--target=aarch64-linux-gnu", cwd=tmp_path)
     assert done.returncode == 3 and "cannot run" in done.stderr
