@@ -5,8 +5,9 @@
 #include "reference/reference.h"
 #include "support/numbers.h"
 
-/* A fold must not make the module much larger: a result above this must not be larger than its inputs. */
-enum { SMALL_BYTES = 1 << 16 };
+/* A fold must not make the module much larger: a result above this must not be larger than its inputs; that of a
+ * product, which takes longer to compute than to read, not larger than twice of them. */
+enum { SMALL_BYTES = 1 << 16, PRODUCT_GROWS = 2 };
 
 /* Nor must all folds: where each concatenates the one before with itself, the last has 2^n times the elements. Networks
  * rearrange a weight in some steps, each of which makes a constant. */
@@ -56,11 +57,15 @@ static bool take_room(Graph *graph, int64_t bytes) {
   return true;
 }
 
+static int64_t most_bytes(const Node *node) {
+  int64_t times = is_op(node, OP_MatMul) || is_op(node, OP_Gemm) ? PRODUCT_GROWS : 1;
+  return max_int(SMALL_BYTES, saturating_mul(times, input_bytes(node)));
+}
+
 static bool worth_folding(Graph *graph, const Node *node) {
   if (!inputs_constant(node) || !has_reference(node)) return false;
   int64_t bytes;
-  return outputs_static(node, &bytes) && (bytes <= SMALL_BYTES || bytes <= input_bytes(node)) &&
-         take_room(graph, bytes);
+  return outputs_static(node, &bytes) && bytes <= most_bytes(node) && take_room(graph, bytes);
 }
 
 static void become_constant(Value *value, const void *data) {

@@ -52,6 +52,15 @@ static void large_results_are_not_folded(void **state) {
   assert_int_equal(count_nodes(graph, "Expand"), 1);
 }
 
+/* Of 256 KiB from half of it, and of four megabytes from eight KiB. */
+static void a_product_may_be_twice_as_large_as_its_factors(void **state) {
+  (void)state;
+  Graph *graph = SIMPLIFIED({"MatMul", "f32[256,64]! f32[64,256]!", ""}, {"Mul", "@0 f32[256]", ""});
+  assert_int_equal(count_nodes(graph, "MatMul"), 0);
+  graph = SIMPLIFIED({"MatMul", "f32[1024,1]! f32[1,1024]!", ""}, {"Mul", "@0 f32[1024]", ""});
+  assert_int_equal(count_nodes(graph, "MatMul"), 1);
+}
+
 /* Of a megabyte, each of ten nodes makes twice of it: a gigabyte. */
 static void constants_that_double_are_not_all_folded(void **state) {
   (void)state;
@@ -340,6 +349,7 @@ int main(void) {
       TEST(constants_fold),
       TEST(a_constant_output_keeps_its_name),
       TEST(large_results_are_not_folded),
+      TEST(a_product_may_be_twice_as_large_as_its_factors),
       TEST(constants_that_double_are_not_all_folded),
       TEST(constants_that_a_kernel_refuses_are_reported),
       TEST(shape_arithmetic_leaves_no_node),
