@@ -16,7 +16,7 @@
 #include "simd/math.h"
 #include "simd/simd.h"
 
-#include "parts/depthwise_tiles.h"
+#include "parts/depthwise_window.h"
 
 /* legal: 0 1 */
 enum { BIAS = 1 };
@@ -38,6 +38,8 @@ enum { LOADS_AHEAD = 0 };
 /* 1: the weights of a row of the window are more than there are registers for: each is read where it is multiplied.
  * legal: 0 1 */
 enum { READS_WEIGHTS = 0 };
+
+#include "parts/row_tiles.h"
 
 /* One output row of one channel block. */
 typedef struct Row {

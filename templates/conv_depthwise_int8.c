@@ -12,7 +12,7 @@
 #include "simd/int8.h"
 #include "simd/simd.h"
 
-#include "parts/depthwise_tiles.h"
+#include "parts/depthwise_window.h"
 
 /* x is of i8, else of u8.
  * legal: 0 1 */
@@ -35,6 +35,8 @@ enum { SKIPS = 0 };
 /* 1: OUT_W is known only at run time, as IN_W may be.
  * legal: 0 1 */
 enum { ANY_WIDTH = 0 };
+
+#include "parts/row_tiles.h"
 
 /* One output row of one channel block. */
 typedef struct Row {

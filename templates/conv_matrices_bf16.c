@@ -136,10 +136,10 @@ SIMD_FUNCTION void end_rows(const Conv *c, const float *sums, int64_t row, int c
   }
 }
 
-/* Of channels from one on. */
-static inline Extra extra_of(const Extra *all, int64_t in, int64_t out) {
-  (void)out;
-  return (Extra){PROLOGUE ? all->scale + in : NULL, PROLOGUE ? all->shift + in : NULL};
+/* A prologue comes before a convolution of one part alone. */
+static inline Extra extra_of(const Extra *all, int64_t channel) {
+  (void)channel;
+  return *all;
 }
 
 #include "parts/conv_matrices_order.h"
@@ -162,7 +162,6 @@ static void conv_matrices_bf16(const Team *team, const float *x, const uint16_t 
             .strip = own,
             .sums = (float *)(own + strip_bytes),
             .vectors = ceil_div(kernels, LANES),
-            .groups = ceil_div(kernels, VECTORS * LANES),
             .x_image = x_image,
             .residual_image = residual_image,
             .y_image = y_image,

@@ -105,12 +105,10 @@ SIMD_FUNCTION void end_rows(const Conv *c, const int32_t *sums, int64_t row, int
              &c->extra.finish);
 }
 
-/* Of channels from one on. */
-static inline Extra extra_of(const Extra *all, int64_t in, int64_t out) {
-  (void)in;
+static inline Extra extra_of(const Extra *all, int64_t channel) {
   Extra extra = *all;
-  extra.scale += out;
-  if (BIAS && FLOATS) extra.bias += out;
+  extra.scale += channel;
+  if (BIAS) extra.bias += channel;
   return extra;
 }
 
@@ -137,7 +135,6 @@ static void conv_matrices_int8(const Team *team, const uint8_t *x, const int8_t 
             .strip = own,
             .sums = (int32_t *)(own + strip_bytes),
             .vectors = ceil_div(kernels, LANES),
-            .groups = ceil_div(kernels, VECTORS * LANES),
             .x_image = x_image,
             .residual_image = residual_image,
             .y_image = y_image,

@@ -32,7 +32,7 @@
  *   add_product(m, sums, pixels, weights)    adds the product of two matrices
  *   starts_of(c, vector, vectors, own)       where a group's sums begin: in c->start, or in `own`, which has room
  *   end_rows(c, sums, row, count, t)         what `count` rows of sums become, from the target's `row` on
- *   extra_of(extra, in, out)                 of a part, from channel `in` of x and `out` of y on
+ *   extra_of(extra, channel)                 of a part, whose output begins with the channel
  */
 /* clang-format on */
 
@@ -107,7 +107,7 @@ typedef struct Conv {
   uint8_t *y;
   uint8_t *strip; /* this worker's working memory */
   Sum *sums;
-  int64_t vectors, groups;                  /* of a part */
+  int64_t vectors;                          /* of output channels, of a part */
   int64_t x_image, residual_image, y_image; /* elements from one image to the next */
   Extra extra;                              /* the template's own */
 } Conv;

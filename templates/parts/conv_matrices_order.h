@@ -141,8 +141,10 @@ SIMD_FUNCTION void matrices_of_group(const Conv *c, matrices *m, const Block *b,
   if (i < count) run_matrices(c, m, b, i, 1, &g, vectors, ahead, ahead_lines);
 }
 
+static int64_t groups_of(const Conv *c) { return ceil_div(c->vectors, VECTORS); }
+
 static void run_group(const Conv *c, matrices *m, const Block *b, int64_t group) {
-  if (OC_TAIL && group + 1 == c->groups)
+  if (OC_TAIL && group + 1 == groups_of(c))
     matrices_of_group(c, m, b, group, 1);
   else
     matrices_of_group(c, m, b, group, VECTORS);
@@ -183,13 +185,13 @@ static Conv part_of(const Conv *whole, int64_t part) {
   c.y += y;
   if (c.start) c.start += vectors * LANES;
   if (RESIDUAL) c.residual += y;
-  c.extra = extra_of(&whole->extra, part * IN_BLOCKS * IN_BLOCK, vectors * LANES);
+  c.extra = extra_of(&whole->extra, vectors * LANES);
   return c;
 }
 
 /* All that the worker owns. */
 static void run_share(const Team *team, const Conv *c, int64_t n, int64_t parts, int64_t workers) {
-  const int64_t blocks = n * BLOCKS, groups = c->groups;
+  const int64_t blocks = n * BLOCKS, groups = groups_of(c);
   int64_t begin, end;
   share_of(team, workers, BY_GROUPS ? parts * groups : blocks, &begin, &end);
   if (begin == end) return;

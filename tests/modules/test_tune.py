@@ -200,12 +200,18 @@ def test_an_output_that_cannot_be_written_is_reported_before_anything_is_measure
         assert done.returncode == code and "cannot append records" in done.stderr and "Task" not in done.stderr
 
 
-def test_an_interrupted_tuning_leaves_nothing_behind(rnncc, tmp_path):
+def begun(rnncc, tmp_path):
+    """A tuning that has told of its first trial, and the folder of its temporaries."""
     model, temporary = small_lstm().write(tmp_path), tmp_path / "temporary"
     temporary.mkdir()
     tuning = subprocess.Popen([*rnncc.prefix, "tune", "--only=rnn", model, "-o", tmp_path / "records.jsonl"],
                               stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(temporary)})
     assert "Progress: (1/" in tuning.stderr.readline()
+    return tuning, temporary
+
+
+def test_an_interrupted_tuning_leaves_nothing_behind(rnncc, tmp_path):
+    tuning, temporary = begun(rnncc, tmp_path)
     tuning.send_signal(signal.SIGINT)
     tuning.communicate(timeout=120)
     assert tuning.returncode == -signal.SIGINT
@@ -214,11 +220,7 @@ def test_an_interrupted_tuning_leaves_nothing_behind(rnncc, tmp_path):
 
 def test_a_tuning_whose_reader_is_gone_leaves_nothing_behind(rnncc, tmp_path):
     """As of `rnncc tune ... 2>&1 | head -1`."""
-    model, temporary = small_lstm().write(tmp_path), tmp_path / "temporary"
-    temporary.mkdir()
-    tuning = subprocess.Popen([*rnncc.prefix, "tune", "--only=rnn", model, "-o", tmp_path / "records.jsonl"],
-                              stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(temporary)})
-    assert "Progress: (1/" in tuning.stderr.readline()
+    tuning, temporary = begun(rnncc, tmp_path)
     tuning.stderr.close()
     assert tuning.wait(timeout=120) == -signal.SIGPIPE
     assert os.listdir(temporary) == []

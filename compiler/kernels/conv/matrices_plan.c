@@ -37,8 +37,8 @@ static int64_t merged_groups(const Convolution *conv, int64_t lanes) {
 
 bool matrices_run(const Graph *graph, const Convolution *conv) {
   const Target *target = graph->config->target;
-  if (!target->has_matrices || conv->groups == 1) return target->has_matrices;
-  return conv->channels > 1 && conv->groups % merged_groups(conv, target->lanes) == 0;
+  if (!target->has_matrices) return false;
+  return conv->groups == 1 || (conv->channels > 1 && conv->groups % merged_groups(conv, target->lanes) == 0);
 }
 
 /* A layer whose strip is so, with the lines that a window then has. */
