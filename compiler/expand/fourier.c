@@ -9,11 +9,11 @@
 #include <math.h>
 
 #include "expand/expansion.h"
+#include "expand/fourier.h"
 #include "machine/machine.h"
 #include "machine/targets.h"
 #include "shapes/fourier_plan.h"
 #include "shapes/shape.h"
-#include "shapes/signal.h"
 #include "support/numbers.h"
 
 /* e^(2 pi i turns / n); turns are reduced modulo n first, because they may be many. */
@@ -39,13 +39,13 @@ static Value *first_of_axis(const Formula *f, Value *x, int64_t axis, int64_t co
   return build_slice(f, x, 1, &range);
 }
 
-/* The axis cropped, or padded with zeros, to `length`. */
-static Value *fitted(const Formula *f, Value *x, int axis, int64_t length) {
-  int64_t extent = dim_value(x->shape[axis]), pads[2 * MAX_RANK] = {0};
-  if (extent >= length) return first_of_axis(f, x, axis, length);
-  pads[x->rank + axis] = length - extent;
+/* What may be too short is padded by what the shortest lacks, then cropped. */
+Value *fourier_fitted(const Formula *f, Value *x, int axis, int64_t length) {
+  int64_t least = dim_lower(x->shape[axis]), pads[2 * MAX_RANK] = {0};
+  if (least >= length) return first_of_axis(f, x, axis, length);
+  pads[x->rank + axis] = length - least;
   const Attribute attribute = attribute_ints(f->graph->arena, ATTR_pads, 2 * x->rank, pads);
-  return build_op(f, OP_Pad, 1, &x, 1, 1, &attribute)->outputs[0];
+  return first_of_axis(f, build_op(f, OP_Pad, 1, &x, 1, 1, &attribute)->outputs[0], axis, length);
 }
 
 /* ---- as a product ---- */
@@ -118,13 +118,17 @@ static bool is_product(const Formula *f, const Dft *dft, double rows) {
 
 /* ---- by the kernel ---- */
 
-static Value *by_kernel(const Formula *f, Value *x, int64_t length, bool inverse, bool onesided) {
+Value *fourier_by_kernel(const Formula *f, Value *x, int64_t length, bool inverse, bool onesided) {
   const Attribute attributes[] = {attribute_int(ATTR_inverse, inverse), attribute_int(ATTR_onesided, onesided)};
   Value *const inputs[] = {x, integers(f, 1, &length)};
   return build_op(f, OP_DFT, 2, inputs, 1, 2, attributes)->outputs[0];
 }
 
 /* ---- by a chirp ---- */
+
+Value *fourier_exchanged(const Formula *f, Value *x) {
+  return gathered(f, x, integers(f, 2, (const int64_t[]){1, 0}), x->rank - 1);
+}
 
 /* [..., n, 2] times n complex numbers: by their real parts, and with the parts exchanged by the imaginary ones. */
 static Value *times_complex(const Formula *f, Value *x, int64_t n, const double complex *by) {
@@ -135,7 +139,7 @@ static Value *times_complex(const Formula *f, Value *x, int64_t n, const double 
     crossed[2 * k + 1] = (float)cimag(by[k]);
   }
   const int64_t shape[] = {n, 2};
-  Value *exchanged = gathered(f, x, integers(f, 2, (const int64_t[]){1, 0}), x->rank - 1);
+  Value *exchanged = fourier_exchanged(f, x);
   return plus(f, times(f, x, floats(f, 2, shape, straight)), times(f, exchanged, floats(f, 2, shape, crossed)));
 }
 
@@ -171,9 +175,9 @@ static Value *by_chirp(const Formula *f, Value *x, int64_t length, bool inverse)
   int64_t period = dft_period(length);
   double complex *spectrum = ARENA_ARRAY(f->graph->arena, double complex, period);
   double complex *chirp = chirp_of(f, length, inverse ? 1 : -1, period, spectrum);
-  Value *turned = fitted(f, times_complex(f, x, length, chirp), x->rank - 2, period);
-  Value *product = times_complex(f, by_kernel(f, turned, period, false, false), period, spectrum);
-  Value *convolved = first_of_axis(f, by_kernel(f, product, period, true, false), x->rank - 2, length);
+  Value *turned = fourier_fitted(f, times_complex(f, x, length, chirp), x->rank - 2, period);
+  Value *product = times_complex(f, fourier_by_kernel(f, turned, period, false, false), period, spectrum);
+  Value *convolved = first_of_axis(f, fourier_by_kernel(f, product, period, true, false), x->rank - 2, length);
   for (int64_t k = 0; inverse && k < length; k++) chirp[k] /= (double)length;
   return times_complex(f, convolved, length, chirp);
 }
@@ -194,7 +198,7 @@ static Value *with_mirror_image(const Formula *f, Value *x, const Dft *dft) {
 /* [..., points, parts] -> [..., results, result_parts]. */
 static Value *long_prime(const Formula *f, Value *x, const Dft *dft) {
   int parts = x->rank - 1;
-  Value *whole = dft->result_parts == 1 ? with_mirror_image(f, x, dft) : fitted(f, x, parts, 2);
+  Value *whole = dft->result_parts == 1 ? with_mirror_image(f, x, dft) : fourier_fitted(f, x, parts, 2);
   Value *y = by_chirp(f, whole, dft->length, dft->inverse);
   return first_of_axis(f, first_of_axis(f, y, parts, dft->result_parts), parts - 1, dft->results);
 }
@@ -205,17 +209,18 @@ static Value *long_prime(const Formula *f, Value *x, const Dft *dft) {
 static Value *along_last(const Formula *f, Value *x, const Dft *dft) {
   FourierPlan plan;
   bool real = dft->parts == 1 || dft->result_parts == 1;
+  if (dft->of_run) return fourier_of_any_length(f, x, dft);
   if (is_product(f, dft, value_optimum(x) / (double)(dft->points * dft->parts))) return by_matrix(f, x, dft);
   if (!has_plan(f, dft->length, real, &plan)) return long_prime(f, x, dft);
-  if (dft->inverse && dft->parts == 1) x = fitted(f, x, x->rank - 1, 2);
-  return by_kernel(f, x, dft->length, dft->inverse, dft->onesided);
+  if (dft->inverse && dft->parts == 1) x = fourier_fitted(f, x, x->rank - 1, 2);
+  return fourier_by_kernel(f, x, dft->length, dft->inverse, dft->onesided);
 }
 
 void expand_dft(const Formula *f, const Node *node, Value **results) {
   Dft dft;
   if (!read_dft(f->graph, node, &dft)) bug("the transform was good before");
   int rank = node->inputs[0]->rank, last = rank - 2; /* of the axes before the parts */
-  Value *x = fitted(f, node->inputs[0], dft.axis, dft.points);
+  Value *x = dft.of_run ? node->inputs[0] : fourier_fitted(f, node->inputs[0], dft.axis, dft.points);
   if (dft.axis == last)
     results[0] = along_last(f, x, &dft);
   else

@@ -112,14 +112,30 @@ static int64_t default_length(const Dft *dft, int64_t extent) {
   return dft->inverse && dft->onesided ? 2 * (extent - 1) : extent;
 }
 
+/* Its transform has a period, which the compiler chooses. */
+static bool take_length_of_run(Graph *graph, const Node *node, Dft *dft) {
+  const Value *x = node->inputs[0];
+  dft->of_run = x->shape[dft->axis];
+  if (dft->inverse && dft->onesided)
+    return shape_unsupported(node, "the inverse of half a spectrum: axis %d of %s must be known at compile time",
+                             dft->axis, shape_text(graph, x));
+  if (dim_lower(dft->of_run) < 1)
+    return shape_unsupported(node, "axis %d of %s may be 0 long; a transform has at least 1 point", dft->axis,
+                             shape_text(graph, x));
+  return dim_upper(dft->of_run) <= MAX_DFT / 2 ||
+         shape_unsupported(node,
+                           "axis %d of %s may be %lld long; at most %d points are supported where only the run "
+                           "knows how many",
+                           dft->axis, shape_text(graph, x), (long long)dim_upper(dft->of_run), MAX_DFT / 2);
+}
+
 /* Input 1, or what the axis says. */
 static bool read_length(Graph *graph, const Node *node, Dft *dft) {
   const Value *x = node->inputs[0];
   const Dim *extent = x->shape[dft->axis];
   bool given = node_input(node, 1);
   if (given && !read_extent(graph, node, 1, &dft->length)) return false;
-  if (!dim_is_const(extent))
-    return shape_unsupported(node, "axis %d of %s must be known at compile time", dft->axis, shape_text(graph, x));
+  if (!given && !dim_is_const(extent)) return take_length_of_run(graph, node, dft);
   if (!given) dft->length = default_length(dft, dim_value(extent));
   if (dft->length < 1)
     return shape_error(node, "axis %d of %s is too short for a transform", dft->axis, shape_text(graph, x));
@@ -131,12 +147,18 @@ bool read_dft(Graph *graph, const Node *node, Dft *dft) {
   if (!check_rank(graph, node, 0, 2, MAX_RANK) || !read_dft_axis(graph, node, &dft->axis)) return false;
   if (!read_parts(graph, node, &dft->parts) || !check_onesided(graph, node, dft)) return false;
   if (!read_length(graph, node, dft)) return false;
-  bool to_real = dft->inverse && dft->onesided;
   int64_t bins = bins_of(dft->length, dft->onesided);
-  dft->result_parts = to_real ? 1 : 2;
+  dft->result_parts = dft->inverse && dft->onesided ? 1 : 2;
   dft->points = dft->inverse ? bins : dft->length;
   dft->results = dft->inverse ? dft->length : bins;
   return true;
+}
+
+static const Dim *results_of(Graph *graph, const Dft *dft) {
+  const Dim *length = dft->of_run;
+  if (!length) return dim_const(graph->dims, dft->results);
+  if (!dft->onesided) return length;
+  return dim_add(graph->dims, dim_div(graph->dims, length, dim_const(graph->dims, 2)), dim_const(graph->dims, 1));
 }
 
 bool shape_dft(Graph *graph, Node *node) {
@@ -145,7 +167,7 @@ bool shape_dft(Graph *graph, Node *node) {
   const Value *x = node->inputs[0];
   if (!read_dft(graph, node, &dft)) return false;
   for (int axis = 0; axis < x->rank; axis++) shape[axis] = x->shape[axis];
-  shape[dft.axis] = dim_const(graph->dims, dft.results);
+  shape[dft.axis] = results_of(graph, &dft);
   shape[x->rank - 1] = dim_const(graph->dims, dft.result_parts);
   return set_shape(graph, node, 0, x->rank, shape);
 }

@@ -13,6 +13,7 @@ int64_t dft_period(int64_t length);
 
 typedef struct Dft {
   int axis;
+  const Dim *of_run;             /* the length, where only the run knows it: no number below but the parts; or NULL */
   int64_t length;                /* of the transform */
   int64_t points, parts;         /* that it reads of the axis; 1: real numbers, 2: complex ones */
   int64_t results, result_parts; /* that it writes */

@@ -37,18 +37,20 @@ TRANSFORMS = [((3, 16, 1), 1, None, 0, 0), ((3, 16, 1), 1, None, 0, 1), ((2, 7, 
               ((2, 201, 2), 1, 400, 1, 1), ((1, 614, 2), 1, 1227, 1, 1), ((1, 1025, 2), 1, None, 1, 1)]
 
 
+def transformed(x, axis, length, inverse, onesided):
+    values = complex_of(x)
+    if inverse and onesided:
+        return numpy.fft.irfft(values, length, axis=axis)[..., None]
+    transform = numpy.fft.ifft if inverse else numpy.fft.rfft if onesided else numpy.fft.fft
+    return real_pair(transform(values.real if onesided else values, length, axis=axis))
+
+
 def dft_models(rng):
     for shape, axis, length, inverse, onesided in TRANSFORMS:
         x = rng.uniform(-1, 1, shape).astype("f")
         model, feeds = one_op("DFT", [x, None if length is None else numpy.array(length), numpy.array(axis)],
                               constants=(1, 2), inverse=inverse, onesided=onesided)
-        axis = axis % x.ndim
-        values = complex_of(x)
-        if inverse and onesided:
-            want = numpy.fft.irfft(values, length, axis=axis)[..., None]
-        else:
-            transform = numpy.fft.ifft if inverse else numpy.fft.rfft if onesided else numpy.fft.fft
-            want = real_pair(transform(values.real if onesided else values, length, axis=axis))
+        want = transformed(x, axis % x.ndim, length, inverse, onesided)
         yield model, feeds, want, (length or shape[axis]) / (shape[axis] if inverse else 1)
 
 
@@ -167,6 +169,34 @@ def test_a_signal_of_a_length_known_at_run_time(compile, tmp_path):
         assert_transformed(got[model.outputs[0]], spectra(x, window, 16, 1), 40, 1)
 
 
+# (shape, axis, length, inverse, onesided), the axis of extent None
+LENGTHS_OF_THE_RUN = [((3, None, 1), 1, None, 0, 0), ((3, None, 1), 1, None, 0, 1), ((2, None, 2), 1, None, 0, 0),
+                      ((2, None, 2), -2, None, 1, 0), ((None, 1), 0, None, 0, 1), ((2, None, 5, 1), 1, None, 0, 1),
+                      ((2, None, 5, 2), 1, None, 1, 0), ((3, None, 1), 1, 40, 0, 1), ((3, None, 2), 1, 12, 1, 0),
+                      ((2, None, 2), 1, 30, 1, 1)]
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("least,most", [(1, 100), (7, 8), (16, 129)])
+def test_transforms_of_as_many_points_as_the_run_has(compile, tmp_path, least, most):
+    def shapes_of(n):
+        return [tuple(n if extent is None else extent for extent in shape) for shape, *_ in LENGTHS_OF_THE_RUN]
+
+    rng, model = numpy.random.default_rng(5), Model()
+    model.dim("N", least, least + 1, most)
+    for k, (shape, axis, length, inverse, onesided) in enumerate(LENGTHS_OF_THE_RUN):
+        operands = [model.input(f"x{k}", "f32", ["N" if extent is None else extent for extent in shape]),
+                    "" if length is None else model.constant(numpy.array(length)), model.constant(numpy.array(axis))]
+        model.output(model.node("DFT", operands, inverse=inverse, onesided=onesided))
+    module = compile(model.write(tmp_path))
+    for n in {least, least + 1, min(least + 30, most), most - 1, most}:
+        xs = [rng.uniform(-1, 1, shape).astype("f") for shape in shapes_of(n)]
+        got = run_module(module, {f"x{k}": x for k, x in enumerate(xs)}, threads=(1, 3))
+        for k, (shape, axis, length, inverse, onesided) in enumerate(LENGTHS_OF_THE_RUN):
+            want = transformed(xs[k], axis % len(shape), length, inverse, onesided)
+            assert_transformed(got[model.outputs[k]], want, most, 1)
+
+
 @pytest.mark.parametrize("shape,attributes,code", [((2, 33554432 - 1, 1), {}, 3), ((2, 8, 2), {"onesided": 1}, 2),
                                                    ((2, 8, 1), {"onesided": 1, "inverse": 1}, 2), ((2, 8, 3), {}, 2),
                                                    ((2, 1, 2), {"onesided": 1, "inverse": 1}, 2),
@@ -176,3 +206,17 @@ def test_transforms_that_cannot_be_are_refused(rnncc, tmp_path, shape, attribute
     model.output(model.node("DFT", [model.input("x", "f32", shape)], **attributes))
     done = rnncc(model.write(tmp_path), "--emit=c", "-o", tmp_path / "c")
     assert done.returncode == code and "DFT" in done.stderr
+
+
+@pytest.mark.parametrize("least,most,attributes,told", [
+    (0, 8, {}, "axis 1 of `x` f32[2, N, 2] may be 0 long; a transform has at least 1 point"),
+    (1, (1 << 23) + 1, {}, "axis 1 of `x` f32[2, N, 2] may be 8388609 long; at most 8388608 points are supported where only "
+     "the run knows how many"),
+    (4, 8, {"inverse": 1, "onesided": 1}, "the inverse of half a spectrum: axis 1 of `x` f32[2, N, 2] must be known at "
+     "compile time")])
+def test_lengths_of_the_run_that_cannot_be_are_refused(rnncc, tmp_path, least, most, attributes, told):
+    model = Model()
+    model.dim("N", least, most, most)
+    model.output(model.node("DFT", [model.input("x", "f32", [2, "N", 2])], **attributes))
+    done = rnncc(model.write(tmp_path), "--emit=c", "-o", tmp_path / "c")
+    assert done.returncode == 3 and told in done.stderr
