@@ -53,11 +53,13 @@ bool run_is_shared(const rnncc_context *context) { return (void)context, true; }
 /* A run of little work is done sooner by one thread than by several, which wait for each other. */
 bool run_is_shared(const rnncc_context *context) {
   const Module *module = context->model->module;
+  FloatMode host = float_mode_enter(); /* which may trap what is not exact */
   double work = 1;
   for (int i = 0; i < module->info.n_dims; i++) {
     int64_t optimum = module->info.dims[i].opt;
     work *= (double)context->dims[i] / (double)(optimum ? optimum : 1);
   }
+  float_mode_leave(host);
   return work >= module->share_from || context->model->shares_all;
 }
 #endif

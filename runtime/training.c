@@ -62,6 +62,7 @@ static Part part_from(const Work *work, int64_t begin, int64_t end) {
 static void sum_squares(void *arg, Team *team) {
   const Work *work = arg;
   const struct Trained *trained = trained_of(work);
+  FloatMode mode = float_mode_enter();
   int64_t begin, end;
   team_share(team, trained->pieces, &begin, &end);
   for (int64_t p = begin; p < end; p++) {
@@ -73,6 +74,7 @@ static void sum_squares(void *arg, Team *team) {
     }
     trained->sums[p] = sum;
   }
+  float_mode_leave(mode);
 }
 
 /* By squaring: a module has no libm. */
@@ -170,7 +172,9 @@ rnncc_status training_gradient_norm(rnncc_context *context, double *norm) {
   if (!norm || context->ran != BACKWARD_RAN)
     return context_fail(context, RNNCC_ERROR_ARGUMENT, "gradient_norm: expected a backward() before, and a place");
   trained_lock(context->model->trained);
+  FloatMode mode = float_mode_enter();
   *norm = __builtin_sqrt(sum_of_squares(context));
+  float_mode_leave(mode);
   trained_unlock(context->model->trained);
   return RNNCC_OK;
 }
@@ -276,7 +280,9 @@ static void take_statistics(const rnncc_context *context, TrainedVersion *versio
 
 /* ---- the rules ---- */
 
-static bool is_below(float x, float bound) { return x >= 0 && x < bound; }
+/* Neither traps, where the host traps comparisons with NaN. */
+static bool is_at_least(float x, float bound) { return __builtin_isgreaterequal(x, bound); }
+static bool is_below(float x, float bound) { return is_at_least(x, 0) && __builtin_isless(x, bound); }
 
 /* The caller's, whose header may be older. */
 static bool read_optimizer(const rnncc_optimizer *given, rnncc_optimizer *own) {
@@ -288,7 +294,7 @@ static bool read_optimizer(const rnncc_optimizer *given, rnncc_optimizer *own) {
   bool adam = own->rule == RNNCC_ADAM || own->rule == RNNCC_ADAMW;
   if (own->rule != RNNCC_SGD && !adam) return false;
   if (!is_below(own->learning_rate, __builtin_inff()) || !is_below(own->weight_decay, __builtin_inff())) return false;
-  if (!(own->max_norm >= 0) || !is_below(own->gradient_scale, __builtin_inff())) return false;
+  if (!is_at_least(own->max_norm, 0) || !is_below(own->gradient_scale, __builtin_inff())) return false;
   if (!adam) return is_below(own->momentum, __builtin_inff());
   return is_below(own->beta1, 1) && is_below(own->beta2, 1) && is_below(own->epsilon, __builtin_inff());
 }
@@ -337,8 +343,7 @@ static rnncc_status step_by(rnncc_context *context, double squares, Update *upda
   return RNNCC_OK;
 }
 
-rnncc_status training_step(rnncc_context *context, const rnncc_optimizer *optimizer) {
-  if (!context) return RNNCC_ERROR_ARGUMENT;
+static rnncc_status checked_step(rnncc_context *context, const rnncc_optimizer *optimizer) {
   Update update = {.scale = 1};
   if (!read_optimizer(optimizer, &update.by))
     return context_fail(context, RNNCC_ERROR_ARGUMENT,
@@ -351,6 +356,14 @@ rnncc_status training_step(rnncc_context *context, const rnncc_optimizer *optimi
   bool finite = __builtin_isfinite(squares) && statistics_are_finite(context);
   rnncc_status status = finite ? step_by(context, squares, &update) : not_finite(context);
   trained_unlock(context->model->trained);
+  return status;
+}
+
+rnncc_status training_step(rnncc_context *context, const rnncc_optimizer *optimizer) {
+  if (!context) return RNNCC_ERROR_ARGUMENT;
+  FloatMode mode = float_mode_enter();
+  rnncc_status status = checked_step(context, optimizer);
+  float_mode_leave(mode);
   return status;
 }
 
