@@ -251,17 +251,22 @@ static Checked checked_given(const rnncc_context *context, const rnncc_tensor *g
                    context->shapes[output]};
 }
 
-static Checked checked_result(const rnncc_context *context, const rnncc_tensor *results, int i) {
-  const Module *module = context->model->module;
-  const rnncc_tensor *tensor = tensor_at(results, i);
-  return (Checked){"the gradient of input", &module->info.inputs[module->training.info.input_gradients[i]], tensor,
-                   tensor->shape};
-}
-
 /* In the last run. */
 static void input_shape(const rnncc_context *context, const rnncc_tensor_info *info, int64_t *shape) {
   for (int axis = 0; axis < info->rank; axis++)
     shape[axis] = info->dim[axis] >= 0 ? context->dims[info->dim[axis]] : info->shape[axis];
+}
+
+static const rnncc_tensor_info *result_info(const rnncc_context *context, int i) {
+  const Module *module = context->model->module;
+  return &module->info.inputs[module->training.info.input_gradients[i]];
+}
+
+/* shape: room for that of the input. */
+static Checked checked_result(const rnncc_context *context, const rnncc_tensor *results, int i, int64_t *shape) {
+  const rnncc_tensor_info *info = result_info(context, i);
+  input_shape(context, info, shape);
+  return (Checked){"the gradient of input", info, tensor_at(results, i), shape};
 }
 
 /* It has the output's shape in the last run. */
@@ -289,26 +294,34 @@ static rnncc_status check_given(rnncc_context *context, const rnncc_tensor *give
   return status;
 }
 
-static rnncc_status check_results(rnncc_context *context, rnncc_tensor *results) {
+static rnncc_status check_results(rnncc_context *context, const rnncc_tensor *results) {
   const Module *module = context->model->module;
   rnncc_status status = RNNCC_OK;
   for (int i = 0; i < module->training.info.n_input_gradients && !status; i++) {
-    Checked it = checked_result(context, results, i);
-    rnncc_tensor *tensor = tensor_at(results, i);
-    tensor->rank = it.info->rank;
-    input_shape(context, it.info, tensor->shape);
+    int64_t shape[RNNCC_MAX_RANK];
+    Checked it = checked_result(context, results, i, shape);
     status = check_dtype(context, &it);
     if (!status) status = check_buffer(context, &it);
-    context->outputs[module->info.n_outputs + i] = tensor->data;
+    context->outputs[module->info.n_outputs + i] = it.tensor->data;
   }
   return status;
+}
+
+/* The caller's: their ranks and shapes. */
+static void tell_shapes(const rnncc_context *context, rnncc_tensor *results) {
+  for (int i = 0; i < context->model->module->training.info.n_input_gradients; i++) {
+    rnncc_tensor *tensor = tensor_at(results, i);
+    tensor->rank = result_info(context, i)->rank;
+    input_shape(context, result_info(context, i), tensor->shape);
+  }
 }
 
 /* No result shares memory with what backward reads, or another result. */
 static rnncc_status check_result_apart(rnncc_context *context, const rnncc_tensor *given, const rnncc_tensor *results,
                                        int i) {
   const Module *module = context->model->module;
-  Checked result = checked_result(context, results, i);
+  int64_t shape[RNNCC_MAX_RANK], other_shape[RNNCC_MAX_RANK];
+  Checked result = checked_result(context, results, i, shape);
   rnncc_status status = RNNCC_OK;
   for (int j = 0; j < module->info.n_inputs && !status; j++) {
     rnncc_tensor input = {.data = (void *)(uintptr_t)context->inputs[j]};
@@ -320,7 +333,7 @@ static rnncc_status check_result_apart(rnncc_context *context, const rnncc_tenso
     status = check_apart(context, &result, &other);
   }
   for (int j = 0; j < i && !status; j++) {
-    Checked earlier = checked_result(context, results, j);
+    Checked earlier = checked_result(context, results, j, other_shape);
     status = check_apart(context, &result, &earlier);
   }
   return status;
@@ -334,6 +347,7 @@ rnncc_status backward_check(rnncc_context *context, const rnncc_tensor *given, s
   if (!status) status = check_given(context, given);
   if (!status) status = check_results(context, results);
   for (int i = 0; i < info->n_input_gradients && !status; i++) status = check_result_apart(context, given, results, i);
+  if (!status) tell_shapes(context, results);
   return status;
 }
 #endif

@@ -173,6 +173,7 @@ def test_buffers_must_be_apart(trainer):
                                 ((g, k, dx[:2], dh0), "the buffer has 96 bytes, its shape takes 240")):
         assert status(*arrays_given) != 0
         assert words in message()
+        assert [tuple(tensor.shape[:tensor.rank]) for tensor in results] == [array.shape for array in arrays_given[2:]]
     assert status(g, k, dx, dh0) == 0
     assert tuple(results[0].shape[:3]) == x.shape
 
