@@ -13,7 +13,7 @@ static rnncc_model models[] = {RNNCC_MODULES(MODEL)};
 
 rnncc_status model_create(const Module *module, const rnncc_options *given, rnncc_model **out, const char **why) {
   (void)given;
-  if (why) *why = NULL;
+  if (why) *why = out ? NULL : "";
   if (!out) return RNNCC_ERROR_ARGUMENT;
   *out = models;
   while ((*out)->module != module) ++*out;
@@ -25,7 +25,7 @@ void model_destroy(rnncc_model *model) { (void)model; }
 rnncc_status shared_pool_create(const rnncc_options *options, rnncc_pool **out, const char **why) {
   (void)options;
   if (out) *out = NULL;
-  return refused(RNNCC_ERROR_UNSUPPORTED, NULL, why);
+  return refused(RNNCC_ERROR_UNSUPPORTED, "", why);
 }
 
 void shared_pool_destroy(rnncc_pool *pool) { (void)pool; }

@@ -84,10 +84,13 @@ static int broken_promise(void) {
   const char *why = "not set";
   rnncc_model *model, *again;
   rnncc_context *context;
+  rnncc_pool *pool;
   if (digits_rnn_module_query(RNNCC_ABI + 1, &why) || !why) return 1;
   const rnncc_api *api = digits_rnn_module_query(RNNCC_ABI, &why);
   if (!api || why) return 2;
   if (api->model_create(NULL, &model, &why) || why) return 3;
+  if (api->model_create(NULL, NULL, &why) != RNNCC_ERROR_ARGUMENT || !why || *why) return 13;
+  if (api->pool_create(NULL, &pool, &why) != RNNCC_ERROR_UNSUPPORTED || pool || !why || *why) return 14;
   if (api->model_create(NULL, &again, NULL) || again != model || api->model_threads(model) != 1) return 4;
   size_t bytes = api->context_size(model);
   if (bytes > sizeof memory || sizeof memory - bytes > 512) return 5;
