@@ -26,14 +26,24 @@ struct rnncc_context {
   rnncc_profile_entry profile;
 };
 
-static const rnncc_dim_info dims[] = {{"T", 1, 4, 8, 1}};
-static const rnncc_tensor_info inputs[] = {
-    {"x", RNNCC_F32, 2, {RNNCC_DYNAMIC, 3}, {8, 3}, {0, -1}},
-    {"k", RNNCC_I64, 1, {2}, {2}, {-1}},
+/* As a later rnncc.h may have them: a reader goes on by the sizes that `info` says. */
+typedef struct LaterDim {
+  rnncc_dim_info known;
+  const char *more;
+} LaterDim;
+typedef struct LaterTensor {
+  rnncc_tensor_info known;
+  const char *more;
+} LaterTensor;
+
+static const LaterDim dims[] = {{.known = {"T", 1, 4, 8, 1}}};
+static const LaterTensor inputs[] = {
+    {.known = {"x", RNNCC_F32, 2, {RNNCC_DYNAMIC, 3}, {8, 3}, {0, -1}}},
+    {.known = {"k", RNNCC_I64, 1, {2}, {2}, {-1}}},
 };
-static const rnncc_tensor_info outputs[] = {
-    {"y", RNNCC_F32, 2, {RNNCC_DYNAMIC, 3}, {8, 3}, {0, -1}},
-    {"z", RNNCC_I64, 1, {2}, {2}, {-1}},
+static const LaterTensor outputs[] = {
+    {.known = {"y", RNNCC_F32, 2, {RNNCC_DYNAMIC, 3}, {8, 3}, {0, -1}}},
+    {.known = {"z", RNNCC_I64, 1, {2}, {2}, {-1}}},
 };
 static const rnncc_tensor_info state = {"s", RNNCC_F32, 1, {1}, {1}, {-1}};
 static const rnncc_state_info states[] = {{&state, -1, 1}};
@@ -52,9 +62,9 @@ static const rnncc_info info = {
     .dim_size = sizeof *dims,
     .tensor_size = sizeof *inputs,
     .state_size = sizeof *states,
-    .dims = dims,
-    .inputs = inputs,
-    .outputs = outputs,
+    .dims = &dims->known,
+    .inputs = &inputs->known,
+    .outputs = &outputs->known,
     .states = states,
 };
 

@@ -4,6 +4,7 @@ it; anything but a request is refused. The module is fake_module.c: y = 2 x, z =
 import json
 import os
 import random
+import signal
 
 import numpy as np
 import pytest
@@ -90,6 +91,12 @@ def test_one_nodes_kernels_are_timed(rnnrun, module):
 def test_a_module_that_does_not_come_back_is_an_answer(rnnrun, module, how, status):
     said, outputs = answer(ask(rnnrun, request(module, limit=0.3), FAKE_MODULE_RUN=how))
     assert said["status"] == status and said["message"] and outputs == []
+
+
+def test_a_module_hangs_also_where_alarms_are_blocked(rnnrun, module):
+    done = rnnrun("measure", input=request(module, limit=0.3), text=False, env={**os.environ, "FAKE_MODULE_RUN": "hang"}, timeout=60,
+                  preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM}))
+    assert answer(done)[0]["status"] == "hung"
 
 
 @pytest.mark.parametrize("sent, said", [

@@ -103,6 +103,19 @@ def test_unfit_npy_is_refused_with_the_reason(rnnrun, module, files, array, word
     refuses(rnnrun("run", module, *given(files)), 2, word)
 
 
+@pytest.mark.parametrize("header", [b"(+2, 3), }", b"(02, 3), }", b"(2, 3), } import os", b"(2, 3), }\0", b"(2, 3), }}"])
+def test_a_header_that_numpy_would_not_write_is_refused(rnnrun, module, files, header):
+    whole = (files / "x.npy").read_bytes()
+    (files / "x.npy").write_bytes(re.sub(rb"\(2, 3\), } {%d}" % (len(header) - 9), header, whole))
+    refuses(rnnrun("run", module, *given(files)), 2, "not a .npy header that NumPy writes")
+
+
+def test_a_fifo_does_not_wait_for_its_writer(rnnrun, module, files):
+    (files / "x.npy").unlink()
+    os.mkfifo(files / "x.npy")
+    refuses(rnnrun("run", module, *given(files), timeout=60), 2, "x.npy: not a regular file")
+
+
 def test_truncated_npy_is_refused_at_every_length(rnnrun, module, files):
     whole = (files / "x.npy").read_bytes()
     for length in [*range(0, 20), 60, 100, *range(120, len(whole))]:
@@ -134,6 +147,12 @@ def test_usage_errors_name_the_argument(rnnrun, module, files):
     refuses(rnnrun("run", module, *given(files), "--threads", "0"), 2, "--threads: expected")
     refuses(rnnrun("run", module, *given(files), "--threads", "1,2"), 2, "--threads")
     refuses(rnnrun("run", module, *given(files), "--output", "w=@w.npy"), 2, "w")
+
+
+def test_an_output_may_have_the_longest_name_there_is(rnnrun, module, files):
+    path = files / ("y" * 255)
+    assert rnnrun("run", module, *given(files), "--output", f"y=@{path}").returncode == 0
+    assert path.read_bytes() == (2 * X).tobytes() and len(list(files.iterdir())) == 3
 
 
 def test_a_run_that_fails_writes_nothing_and_says_what_the_module_said(rnnrun, module, files):

@@ -84,16 +84,19 @@ static void set_dim(const rnncc_info *info, Dims *dims, int index, int64_t value
   dims->source[index] = source;
 }
 
-/* `"x", "k" and 3 more`, of structs that begin with a name. */
+/* Of element i of a module's list, whose structs begin with a name and have so many bytes there. */
+static const char *name_at(const void *list, size_t bytes, int i) {
+  return *(const char *const *)((const char *)list + bytes * (size_t)i);
+}
+
+/* `"x", "k" and 3 more`. */
 static const char *names_there(const void *list, size_t bytes, int count) {
   enum { MOST = 16 };
   static char text[4096];
   size_t length = 0;
-  const char *entry = list;
   if (!count) return "none";
-  for (int i = 0; i < count && i < MOST && length < sizeof text; i++, entry += bytes)
-    length +=
-        (size_t)snprintf(text + length, sizeof text - length, "%s\"%s\"", i ? ", " : "", *(const char *const *)entry);
+  for (int i = 0; i < count && i < MOST && length < sizeof text; i++)
+    length += (size_t)snprintf(text + length, sizeof text - length, "%s\"%s\"", i ? ", " : "", name_at(list, bytes, i));
   if (count > MOST && length < sizeof text) snprintf(text + length, sizeof text - length, " and %d more", count - MOST);
   return text;
 }
@@ -109,7 +112,7 @@ static Dims given_dims(const rnncc_info *info, const Assignments *given) {
     while (index < info->n_dims && strcmp(rnncc_dim_at(info, index)->name, given->items[i].name) != 0) index++;
     if (index == info->n_dims)
       fail(EXIT_INPUT, "--dim %s: the module has no such dimension; it has %s", given->items[i].name,
-           names_there(info->dims, sizeof *info->dims, info->n_dims));
+           names_there(info->dims, info->dim_size, info->n_dims));
     set_dim(info, &dims, index, value, "--dim");
   }
   return dims;
@@ -153,18 +156,19 @@ static rnncc_tensor make_fill(const rnncc_info *info, const rnncc_tensor_info *e
   return tensor;
 }
 
-void check_names(const Assignments *assignments, const char *option, const rnncc_tensor_info *tensors, int count) {
+void check_names(const Assignments *assignments, const char *option, const rnncc_tensor_info *tensors, size_t size,
+                 int count) {
   for (int i = 0; i < assignments->count; i++) {
     int found = 0;
-    for (int t = 0; t < count; t++) found |= !strcmp(tensors[t].name, assignments->items[i].name);
+    for (int t = 0; t < count; t++) found |= !strcmp(name_at(tensors, size, t), assignments->items[i].name);
     if (!found)
       fail(EXIT_INPUT, "--%s %s: the module has no such %s; it has %s", option, assignments->items[i].name,
-           option[0] == 'i' ? "input" : "output", names_there(tensors, sizeof *tensors, count));
+           option[0] == 'i' ? "input" : "output", names_there(tensors, size, count));
   }
 }
 
 rnncc_tensor *make_inputs(const rnncc_info *info, const Arguments *arguments, const char *standard) {
-  check_names(&arguments->inputs, "input", info->inputs, info->n_inputs);
+  check_names(&arguments->inputs, "input", info->inputs, info->tensor_size, info->n_inputs);
   Dims dims = given_dims(info, &arguments->dims);
   rnncc_tensor *inputs = allocate(sizeof *inputs * (size_t)info->n_inputs);
   const char **fills = allocate(sizeof *fills * (size_t)info->n_inputs);

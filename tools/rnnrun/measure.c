@@ -170,12 +170,20 @@ static void write_answer(FILE *file, const Candidate *candidate) {
   fputs(LAST_LINE, file);
 }
 
+/* Those that the parent was started with may block it. */
+static void take_alarms(void) {
+  sigset_t none;
+  sigemptyset(&none);
+  signal(SIGALRM, SIG_DFL);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 /* Messages of the module or of fail() go to `said`. The alarm ends the process, whatever the module is doing. */
 static _Noreturn void run_child(const Request *request, int answer, int said) {
   time_t seconds = (time_t)request->limit;
   suseconds_t microseconds = (suseconds_t)(1e6 * (request->limit - (double)seconds));
   struct itimerval limit = {.it_value = {seconds, microseconds}};
-  signal(SIGALRM, SIG_DFL);
+  take_alarms();
   setitimer(ITIMER_REAL, &limit, NULL);
   dup2(said, STDOUT_FILENO);
   dup2(said, STDERR_FILENO);

@@ -7,17 +7,21 @@
 #include "npy.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 enum { HEADER_LIMIT = 1 << 16 };
 
+/* A FIFO does not wait for its writer. */
 static FILE *open_file(const char *path) {
-  FILE *file = fopen(path, "rb");
   struct stat status;
-  if (!file || fstat(fileno(file), &status) != 0) fail(EXIT_INPUT, "%s: %s", path, strerror(errno));
+  int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor < 0 || fstat(descriptor, &status) != 0) fail(EXIT_INPUT, "%s: %s", path, strerror(errno));
   if (!S_ISREG(status.st_mode)) fail(EXIT_INPUT, "%s: not a regular file", path);
+  FILE *file = fdopen(descriptor, "rb");
+  if (!file) fail(EXIT_INPUT, "%s: %s", path, strerror(errno));
   return file;
 }
 
@@ -78,16 +82,23 @@ static void read_order(Cursor *cursor) {
   expect(cursor, "False");
 }
 
+/* Digits, of which the first is 0 only if it is alone. */
+static int64_t read_extent(Cursor *cursor) {
+  accept(cursor, "");
+  size_t digits = strspn(cursor->at, "0123456789");
+  if (digits == 0 || (digits > 1 && cursor->at[0] == '0')) bad_header(cursor);
+  errno = 0;
+  int64_t extent = strtoll(cursor->at, NULL, 10);
+  if (errno) bad_header(cursor);
+  cursor->at += digits;
+  return extent;
+}
+
 static void read_shape(Cursor *cursor, rnncc_tensor *tensor) {
   expect(cursor, "(");
   while (!accept(cursor, ")")) {
     if (tensor->rank == RNNCC_MAX_RANK) fail(EXIT_INPUT, "%s: rank above %d", cursor->path, RNNCC_MAX_RANK);
-    char *end;
-    errno = 0;
-    int64_t length = strtoll(cursor->at, &end, 10);
-    if (end == cursor->at || errno || length < 0) bad_header(cursor);
-    tensor->shape[tensor->rank++] = length;
-    cursor->at = end;
+    tensor->shape[tensor->rank++] = read_extent(cursor);
     if (!accept(cursor, ",")) {
       expect(cursor, ")");
       return;
@@ -118,28 +129,31 @@ static void read_dict(Cursor *cursor, rnncc_tensor *tensor, rnncc_dtype expected
   if (seen != ALL) bad_header(cursor);
 }
 
-/* The text of the dict, zero-terminated; the caller frees it. */
-static char *read_header(FILE *file, const char *path) {
+/* The text of the dict, of *length bytes, zero-terminated; the caller frees it. */
+static char *read_header(FILE *file, const char *path, size_t *length) {
   unsigned char start[8], length_bytes[4] = {0};
   read_exactly(file, path, start, sizeof start, "start of a .npy file");
   if (memcmp(start, "\x93NUMPY", 6) != 0) fail(EXIT_INPUT, "%s: not a .npy file", path);
   if (start[6] != 1 && start[6] != 2)
     fail(EXIT_INPUT, "%s: .npy version %d is not supported; 1 and 2 are", path, start[6]);
   read_exactly(file, path, length_bytes, start[6] == 1 ? 2 : 4, ".npy header length");
-  size_t length =
+  *length =
       length_bytes[0] | (size_t)length_bytes[1] << 8 | (size_t)length_bytes[2] << 16 | (size_t)length_bytes[3] << 24;
-  if (length > HEADER_LIMIT) fail(EXIT_INPUT, "%s: .npy header of %zu bytes", path, length);
-  char *header = allocate(length + 1);
-  read_exactly(file, path, header, length, ".npy header");
+  if (*length > HEADER_LIMIT) fail(EXIT_INPUT, "%s: .npy header of %zu bytes", path, *length);
+  char *header = allocate(*length + 1);
+  read_exactly(file, path, header, *length, ".npy header");
   return header;
 }
 
 rnncc_tensor npy_read(const char *path, rnncc_dtype expected) {
   rnncc_tensor tensor = {.struct_size = sizeof tensor};
   FILE *file = open_file(path);
-  char *header = read_header(file, path);
+  size_t length;
+  char *header = read_header(file, path, &length);
   Cursor cursor = {header, path};
   read_dict(&cursor, &tensor, expected);
+  cursor.at += strspn(cursor.at, " \n");
+  if (cursor.at != header + length) bad_header(&cursor);
   free(header);
 
   tensor.bytes = tensor_bytes(tensor.dtype, tensor.rank, tensor.shape);

@@ -56,11 +56,14 @@ static void write_in_place(const char *path, const rnncc_tensor *tensor) {
   if (!written) fail(EXIT_ENVIRONMENT, "%s: %s", path, strerror(error));
 }
 
-/* Writes a temporary file beside it, and renames that when it is complete. */
+/* Writes a temporary file beside it, and renames that when it is complete. Its name is short: that of the path may be
+ * as long as a name can be. */
 static void replace(const char *path, const rnncc_tensor *tensor) {
-  size_t size = strlen(path) + sizeof ".XXXXXX";
+  const char *name = strrchr(path, '/');
+  int folder = name ? (int)(name + 1 - path) : 0;
+  size_t size = (size_t)folder + sizeof ".rnnrun-XXXXXX";
   char *temporary = allocate(size);
-  snprintf(temporary, size, "%s.XXXXXX", path);
+  snprintf(temporary, size, "%.*s.rnnrun-XXXXXX", folder, path);
   int descriptor = mkstemp(temporary);
   if (descriptor < 0) fail(EXIT_ENVIRONMENT, "%s: %s", path, strerror(errno));
   mode_t mask = umask(0);

@@ -29,7 +29,7 @@ static void print_output(const char *name, const rnncc_tensor *tensor) {
 int run_verb(const Arguments *arguments) {
   Session session = load_module(arguments->module, arguments->network);
   const rnncc_info *info = session.api->info;
-  check_names(&arguments->outputs, "output", info->outputs, info->n_outputs);
+  check_names(&arguments->outputs, "output", info->outputs, info->tensor_size, info->n_outputs);
   rnncc_tensor *inputs = make_inputs(info, arguments, NULL), *outputs = make_outputs(info);
 
   session_start(&session, one_thread_count(arguments));

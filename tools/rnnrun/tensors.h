@@ -20,8 +20,9 @@ void write_outputs(const rnncc_info *info, const Arguments *arguments, const rnn
 
 void free_tensors(rnncc_tensor *tensors, int count);
 
-/* Fails unless each name is that of one of the tensors; `option` is for the message. */
-void check_names(const Assignments *assignments, const char *option, const rnncc_tensor_info *tensors, int count);
+/* Fails unless each name is that of one of the tensors, of `size` bytes each; `option` is for the message. */
+void check_names(const Assignments *assignments, const char *option, const rnncc_tensor_info *tensors, size_t size,
+                 int count);
 
 /* The path of an "@path", which must be one. */
 const char *file_path(const char *option, const char *name, const char *value);

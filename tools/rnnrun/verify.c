@@ -103,7 +103,7 @@ int verify_verb(const Arguments *arguments) {
   if (arguments->reference) return verify_reference(arguments);
   Session session = load_module(arguments->module, arguments->network);
   const rnncc_info *info = session.api->info;
-  check_names(&arguments->expects, "expect", info->outputs, info->n_outputs);
+  check_names(&arguments->expects, "expect", info->outputs, info->tensor_size, info->n_outputs);
   rnncc_tensor *inputs = make_inputs(info, arguments, NULL), *outputs = make_outputs(info);
   session.check_weights = 1;
   session_start(&session, one_thread_count(arguments));
