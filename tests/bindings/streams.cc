@@ -139,6 +139,24 @@ void modules_share_a_pool(const char *path, const char *second) {
   CHECK(wrong == 0 && greeted == 2);
 }
 
+// What is assigned to lets go of a pool, and of the library that only the pool held, when nothing is on it any more.
+void what_is_assigned_to_ends_in_order(const rnncc::library &library, const char *second) {
+  const auto pooled = [&] { return rnncc::model(library, rnncc::pool(rnncc::library(second), rnncc::options(2))); };
+  const rnncc::model plain(library);
+  const float expected = Stream(plain).step(2);
+  rnncc::model moved = pooled(), copied = pooled(), shares(library, pooled());
+  moved = rnncc::model(library);
+  copied = plain;
+  shares = plain;
+  for (const rnncc::model &model : {moved, copied, shares}) CHECK(Stream(model).step(2) == expected);
+  Stream stream(pooled());
+  CHECK(stream.step(2) == expected);
+  stream.context = rnncc::context(plain);
+  CHECK(stream.step(2) == expected);
+  stream.context = rnncc::context(pooled());
+  CHECK(stream.step(2) == expected);
+}
+
 using Body = void (*)(void *arg, int index);
 
 struct Hosts {
@@ -203,6 +221,7 @@ int main(int argc, char **argv) {
   lifetimes_follow_use(argv[1]);
   a_profile_is_a_list(library);
   modules_share_a_pool(argv[1], argv[2]);
+  what_is_assigned_to_ends_in_order(library, argv[2]);
   hosts_run_steps(library);
   const rnncc::library older(argv[3]);
   CHECK(refusal(RNNCC_ERROR_UNSUPPORTED, [&] { rnncc::pool{older}; }) == "fake: compiled by an rnncc of before pools");

@@ -194,22 +194,14 @@ private:
 // Weights and workers. A copy is the same model.
 class model {
 public:
-  explicit model(const library &of, const rnncc_options &with = options()) : library_(of) {
-    const char *why = nullptr;
-    rnncc_model *made = nullptr;
-    rnncc_status status = of.api().model_create(&with, &made, &why);
-    if (status != RNNCC_OK) throw error(status, why ? why : "model_create");
-    // The library outlives the model.
-    model_ = std::shared_ptr<rnncc_model>(made, [of](rnncc_model *it) { of.api().model_destroy(it); });
-  }
+  explicit model(const library &of, const rnncc_options &with = options()) : model(of, with, nullptr) {}
 
   // One that shares the workers of `other`, of the same module.
-  model(const library &of, const model &other) : model(of, sharing(other)) { workers_ = other.model_; }
+  model(const library &of, const model &other) : model(of, sharing(other), other.model_) {}
 
   // One on the pool's threads. `with`: waits, priority, share_all.
-  model(const library &of, const pool &on, const rnncc_options &with = options()) : model(of, sharing(of, on, with)) {
-    workers_ = on.pool_;
-  }
+  model(const library &of, const pool &on, const rnncc_options &with = options())
+      : model(of, sharing(of, on, with), on.pool_) {}
 
   int threads() const noexcept { return library_.api().model_threads(model_.get()); }
   const library &of() const noexcept { return library_; }
@@ -235,6 +227,16 @@ public:
   rnncc_model *get() const noexcept { return model_.get(); }
 
 private:
+  // workers: the model or pool whose workers it has.
+  model(const library &of, const rnncc_options &with, const std::shared_ptr<const void> &workers) : library_(of) {
+    const char *why = nullptr;
+    rnncc_model *made = nullptr;
+    rnncc_status status = of.api().model_create(&with, &made, &why);
+    if (status != RNNCC_OK) throw error(status, why ? why : "model_create");
+    // Library and workers outlive the model, also where another is assigned to it.
+    model_ = std::shared_ptr<rnncc_model>(made, [of, workers](rnncc_model *it) { of.api().model_destroy(it); });
+  }
+
   void require_weights() const {
     if (!RNNCC_HAS(&library_.api(), weights_get))
       throw error(RNNCC_ERROR_UNSUPPORTED, std::string(library_.info().name) + ": its weights are constant");
@@ -262,7 +264,6 @@ private:
   }
 
   library library_;
-  std::shared_ptr<const void> workers_; // the model or pool whose workers it has
   std::shared_ptr<rnncc_model> model_;
 };
 
