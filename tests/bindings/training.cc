@@ -77,6 +77,15 @@ static void older_module(const char *path) {
   EXPECT(status_of([&] { trainer.step(by); }) == RNNCC_OK);
 }
 
+// The table of one older than training ends before `training`, and what stands behind it is none of the table's.
+static void module_of_before_training(const char *path) {
+  rnncc::library loaded(path);
+  older_api = loaded.api();
+  older_api.struct_size = offsetof(rnncc_api, training);
+  rnncc::model model{rnncc::library([](std::uint32_t, const char **) -> const rnncc_api * { return &older_api; })};
+  EXPECT(status_of([&] { rnncc::trainer none(model); }) == RNNCC_ERROR_UNSUPPORTED);
+}
+
 int main(int, char **argv) {
   rnncc::model model{rnncc::library(argv[1])};
   rnncc::trainer trainer(model);
@@ -165,6 +174,7 @@ int main(int, char **argv) {
   EXPECT(status_of([&] { rnncc::trainer none(plain); }) == RNNCC_ERROR_UNSUPPORTED);
   train_from_outside(argv[3], trainer);
   older_module(argv[1]);
+  module_of_before_training(argv[1]);
   if (!failures) std::printf("ok\n");
   return failures != 0;
 }

@@ -389,7 +389,7 @@ inline rnncc_optimizer optimizer(rnncc_rule rule, float learning_rate) {
 // run() was given must stay until backward() has returned. Weights may change while other contexts of the model run.
 class trainer : public context {
 public:
-  explicit trainer(const model &of) : context(of), training_(of.of().api().training) {
+  explicit trainer(const model &of) : context(of), training_(table(of.of().api())) {
     if (!training_)
       throw error(RNNCC_ERROR_UNSUPPORTED,
                   std::string(of.of().info().name) + ": expected a module that `rnncc --train` made");
@@ -474,6 +474,11 @@ public:
   }
 
 private:
+  // Null also of a module that is older than training.
+  static const rnncc_training *table(const rnncc_api &api) {
+    return RNNCC_HAS(&api, training) ? api.training : nullptr;
+  }
+
   static void need(bool has, const char *function) {
     if (!has)
       throw error(RNNCC_ERROR_UNSUPPORTED, std::string(function) + ": the module is of an older rnncc, which had none");
