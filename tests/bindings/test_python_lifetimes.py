@@ -8,12 +8,14 @@ import subprocess
 import sys
 import threading
 import weakref
+from types import SimpleNamespace
 
 import numpy
 import pytest
 
 from conftest import ROOT, build_directory
 from support.module import PACKAGE, rnncc
+from support.trained_lines import line_to_learn
 
 FAKE = build_directory() / "tests" / "modules" / "fake_module.so"
 DIGITS = ROOT / "models" / "digits_rnn.json"
@@ -127,6 +129,31 @@ def test_threads_that_share_a_context_get_the_right_result_or_are_told(two):
     assert len(results) == 800 and all(results)
 
 
+def test_inputs_that_a_way_back_reads_are_not_released(compile, tmp_path):
+    with rnncc.load(compile(line_to_learn().write(tmp_path), "--train"), threads=1) as module, module.trainer() as trainer:
+        x = numpy.ones(8, numpy.float32)
+        trainer(x, x.copy())
+        table, there, seen = trainer._training, weakref.ref(x), []
+        del x
+
+        def release():
+            with pytest.raises(rnncc.BusyError):
+                trainer.release_inputs()
+            seen.append(there())
+
+        def backward(handle):
+            thread = threading.Thread(target=release)
+            thread.start()
+            thread.join()
+            return table.backward(handle)
+
+        trainer._training = SimpleNamespace(backward=backward)
+        trainer.backward()
+        assert seen and seen.pop() is not None
+        trainer.release_inputs()
+        assert there() is None
+
+
 # ---- closing ----
 
 @pytest.mark.parametrize("use", [lambda it: it(X), lambda it: it.context(), lambda it: it.run({"x": X}),
@@ -151,6 +178,18 @@ def test_a_closed_context_says_so(two):
     for use in (lambda: context(X), context.reset, context.warmup, lambda: context.state("h")):
         with pytest.raises(rnncc.ClosedError):
             use()
+
+
+def test_a_trainer_that_is_closed_holds_no_inputs(compile, tmp_path):
+    with rnncc.load(compile(line_to_learn().write(tmp_path), "--train"), threads=1) as module:
+        trainer, x = module.trainer(), numpy.ones(8, numpy.float32)
+        trainer(x, numpy.ones(8, numpy.float32))
+        trainer.close()
+        gone = weakref.ref(x)
+        del x
+        assert gone() is None
+        with pytest.raises(rnncc.ClosedError):
+            trainer.release_inputs()
 
 
 def test_contexts_outlive_the_module_object(digits):

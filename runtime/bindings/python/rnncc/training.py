@@ -60,7 +60,7 @@ class Trainer(Context):
     def backward(self) -> None:
         """The gradients of the last run's loss."""
         with self._use():
-            self._inputs_held()
+            _held = self._inputs_held()  # C reads them
             self._check(self._training.backward(self._memory.handle))
 
     def backward_from(self, gradients: Mapping[str, Any]) -> Dict[str, Any]:
@@ -72,8 +72,9 @@ class Trainer(Context):
         if unknown:
             raise ArgumentError(f"output {unknown[0]} has no gradient; expected some of {', '.join(names) or 'none'}")
         with self._use():
+            held = self._inputs_held()  # C reads them
             torch = arrays.torch_of(list(gradients.values()))
-            found = {slot.name: arrays.empty(slot, shape, torch) for slot, shape in self._input_shapes()}
+            found = {slot.name: arrays.empty(slot, shape, torch) for slot, shape in self._input_shapes(held)}
             views = [arrays.view(slot, self._gradient(slot, gradients)) for slot in self._given]  # they hold copies, too
             given = _tensors(self._given, views)
             rooms = [arrays.view(slot, found[slot.name], writable=True) for slot in self._results]
@@ -82,9 +83,9 @@ class Trainer(Context):
                                                      ctypes.addressof(results), len(results)))
         return found
 
-    def _input_shapes(self) -> List["tuple[Slot, arrays.Shape]"]:
+    def _input_shapes(self, held: List[arrays.View]) -> List["tuple[Slot, arrays.Shape]"]:
         """Of the last run."""
-        shapes = {slot.name: view.shape for slot, view in zip(self._inputs, self._inputs_held())}
+        shapes = {slot.name: view.shape for slot, view in zip(self._inputs, held)}
         return [(slot, shapes[slot.name]) for slot in self._results]
 
     def _gradient(self, slot: Slot, gradients: Mapping[str, Any]) -> Any:
@@ -110,6 +111,12 @@ class Trainer(Context):
 
     def release_inputs(self) -> None:
         """Those of the last run are not held any more, so that it has no way back."""
+        with self._use():
+            self._held = None
+
+    def close(self) -> None:
+        """Gives its memory back, and releases inputs. It is not for runs any more."""
+        super().close()
         self._held = None
 
     def gradient_norm(self) -> float:
