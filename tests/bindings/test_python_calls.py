@@ -260,6 +260,18 @@ def test_errors_have_the_words_of_the_module_and_a_class_of_their_own(tagger, us
         assert found == words, found
 
 
+def test_extents_above_their_bounds_take_no_memory(compile, tmp_path):
+    """The result would be of 36 TB."""
+    model = Model()
+    model.dim("T", 1, 4, 64)
+    x = model.input("x", "f32", ["T", 4])
+    model.output(model.node("MatMul", [x, model.node("Transpose", [x], perm=[1, 0])]))
+    with rnncc.load(compile(model.write(tmp_path)), threads=1) as module:
+        with pytest.raises(rnncc.BoundError, match="axis 0 is 3000000, but 'T' was compiled for 1 to 64"):
+            module(numpy.zeros((3_000_000, 4), numpy.float32))
+        assert module(numpy.ones((64, 4), numpy.float32)).shape == (64, 64)
+
+
 def test_a_profile_is_a_table_of_kernels(tagger):
     with rnncc.load(tagger, threads=1) as module:
         with module.default.profile() as rows:

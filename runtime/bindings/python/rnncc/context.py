@@ -158,10 +158,11 @@ class Context:
         self._again = trimmed
 
     def _room(self, shapes: Sequence[arrays.Shape]) -> List[arrays.Shape]:
-        """What the outputs need: the run's shapes, but where the data decide them. The run checks the inputs' shapes."""
+        """What the outputs need: the run's shapes, but where the data decide them. The run checks the inputs' shapes, so
+        that extents above their bounds ask for no memory here."""
         dims: Dict[int, int] = dict(enumerate(self._dims))
         for slot, shape in zip(self._inputs, shapes):
-            dims.update((dim, extent) for dim, extent in zip(slot.dim, shape) if dim >= 0)
+            dims.update((dim, min(extent, self._dims[dim])) for dim, extent in zip(slot.dim, shape) if dim >= 0)
         if not self._fixed:
             found = abi.output_shapes(self._api, self._memory.handle, list(dims.values()),
                                       [len(slot.shape) for slot in self._outputs])
