@@ -260,6 +260,26 @@ def test_errors_have_the_words_of_the_module_and_a_class_of_their_own(tagger, us
         assert found == words, found
 
 
+def misaligned(of):
+    """The same elements, a byte behind where they should be."""
+    found = memoryview(bytearray(b"-" + of.tobytes()))[1:].cast(of.dtype.char, of.shape)
+    assert rnncc.arrays._address(found) % of.itemsize
+    return found
+
+
+@pytest.mark.parametrize("kind", [misaligned, lambda of: Shared(numpy.asarray(misaligned(of)))], ids=["memoryview", "DLPack"])
+def test_inputs_that_are_not_aligned_are_copied(tagger, kind):
+    x = samples(2, 3, 3)
+    with rnncc.load(tagger, threads=1) as module:
+        expected, state = module(x), module.default.state("h0")
+        module.default.reset()
+        assert numpy.array_equal(module(kind(x)), expected)
+        module.default.set_state("h0", kind(state))
+        assert numpy.array_equal(module.default.state("h0"), state)
+        with pytest.raises(rnncc.ArgumentError, match="output 'y': data is not aligned to its 4-byte elements"):
+            module(x, out=kind(expected))
+
+
 def test_extents_above_their_bounds_take_no_memory(compile, tmp_path):
     """The result would be of 36 TB."""
     model = Model()

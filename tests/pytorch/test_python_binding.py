@@ -46,6 +46,17 @@ def test_tensors_of_every_type_go_in_and_come_out(compile, tmp_path):
         assert all(one is given and same(one, tensor.T) for one, given, tensor in zip(found, out, feeds.values()))
 
 
+def test_tensors_that_are_not_aligned_are_copied(compile, root):
+    """Also in a run like the one before, whose tensor was aligned."""
+    x = torch.rand(4, 8, 8, generator=torch.Generator().manual_seed(1))
+    behind = torch.frombuffer(bytearray(b"-" + x.numpy().tobytes()), dtype=torch.float32, offset=1).reshape(x.shape)
+    assert behind.data_ptr() % 4 == 1
+    with rnncc.load(compile(root / "models" / "digits_rnn.json"), threads=1) as module:
+        expected = module(x.numpy())
+        for given in (behind, x, x, behind):
+            assert numpy.array_equal(module(given), expected)
+
+
 def test_runs_like_the_last_one_return_what_the_first_did(compile, root):
     """Tensors and arrays in turns, new and given results: each call differs from the one before in one thing."""
     x = torch.rand(4, 8, 8, generator=torch.Generator().manual_seed(1))

@@ -163,6 +163,14 @@ def _negated(slot: Slot, array: Any, writable: bool) -> Any:
 
 def view(slot: Slot, array: Any, writable: bool = False) -> View:
     """The elements of an array that a tensor of the module may be."""
+    found = _view(slot, array, writable)
+    if writable or found.address % slot.dtype.size == 0:  # the module refuses an output that is not aligned
+        return found
+    memory = memoryview((ctypes.c_char * found.bytes).from_address(found.address).raw)
+    return found._replace(address=_address(memory), keep=memory)
+
+
+def _view(slot: Slot, array: Any, writable: bool) -> View:
     torch = sys.modules.get("torch")
     tensor = getattr(torch, "Tensor", None)
     if tensor is not None and isinstance(array, tensor):

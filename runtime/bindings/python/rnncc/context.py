@@ -93,9 +93,9 @@ class Context:
         order.
 
         Arrays may be NumPy's, of any kind that has DLPack (PyTorch's), or buffers. None is copied unless it is not
-        row-major. Results are PyTorch's where an input is, else NumPy's. `out`: arrays that the results are written to,
-        one or a sequence or by name, of at least their size; what is returned are these, or of larger ones the leading
-        elements."""
+        row-major or not aligned. Results are PyTorch's where an input is, else NumPy's. `out`: arrays that the results are
+        written to, one or a sequence or by name, of at least their size; what is returned are these, or of larger ones the
+        leading elements."""
         if not self._lock.acquire(False):
             self._refuse()
         try:
