@@ -208,11 +208,10 @@ impl Library {
 
     /// What calls take of a thread's stack at most; None: it is not known.
     pub fn stack(&self) -> Option<Stack> {
-        let info = self.info();
-        if (info.struct_size as usize) < size_of::<ffi::StackInfo>() {
+        if (self.info().struct_size as usize) < size_of::<ffi::StackInfo>() {
             return None;
         }
-        let it = unsafe { &*(info as *const ffi::Info as *const ffi::StackInfo) };
+        let it = unsafe { &*((*self.api).info as *const ffi::StackInfo) };
         let stack = Stack { run: it.run_stack_bytes, call: it.call_stack_bytes, worker: it.worker_stack_bytes };
         (stack.call > 0).then_some(stack)
     }
@@ -258,6 +257,8 @@ impl Library {
         })))
     }
 
+    // Pointers to larger tables are made of `self.api` and its `info`, not of these: a reference reaches no further than
+    // its struct.
     fn api(&self) -> &ffi::Api {
         unsafe { &*self.api }
     }

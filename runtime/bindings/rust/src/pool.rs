@@ -124,6 +124,6 @@ impl Library {
             let words = format!("{}: compiled by an rnncc of before pools", self.name());
             return refused(Status::Unsupported, words);
         }
-        Ok(unsafe { &*(self.api() as *const ffi::Api as *const ffi::Later) })
+        Ok(unsafe { &*(self.api as *const ffi::Later) })
     }
 }

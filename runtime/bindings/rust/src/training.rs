@@ -66,7 +66,7 @@ impl Optimizer {
 impl Library {
     /// NULL, or its table for training, which has all that ffi::Training declares.
     fn training(&self) -> *const ffi::Training {
-        let table = self.api() as *const ffi::Api as *const ffi::WithTraining;
+        let table = self.api as *const ffi::WithTraining;
         unsafe {
             if (self.api().struct_size as usize) < size_of::<ffi::WithTraining>() || (*table).training.is_null() {
                 return std::ptr::null();

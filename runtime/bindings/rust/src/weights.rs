@@ -46,8 +46,8 @@ pub(crate) fn named(name: &str) -> Result<CString, Error> {
 
 impl Library {
     fn weight_infos(&self) -> Vec<*const ffi::TensorInfo> {
-        let info = self.info() as *const ffi::Info as *const ffi::LaterInfo;
         unsafe {
+            let info = (*self.api).info as *const ffi::LaterInfo;
             if ((*info).first.struct_size as usize) < size_of::<ffi::LaterInfo>() {
                 return Vec::new();
             }
@@ -63,11 +63,11 @@ impl Library {
 
 impl Model {
     fn with_weights(&self) -> Result<&ffi::WithWeights, Error> {
-        let api = self.library().api();
-        if (api.struct_size as usize) < size_of::<ffi::WithWeights>() {
-            return refused(Status::Unsupported, format!("{}: its weights are constant", self.library().name()));
+        let library = self.library();
+        if (library.api().struct_size as usize) < size_of::<ffi::WithWeights>() {
+            return refused(Status::Unsupported, format!("{}: its weights are constant", library.name()));
         }
-        Ok(unsafe { &*(api as *const ffi::Api as *const ffi::WithWeights) })
+        Ok(unsafe { &*(library.api as *const ffi::WithWeights) })
     }
 
     /// Sets these weights at once, while contexts run; see weights_set of rnncc.h.
