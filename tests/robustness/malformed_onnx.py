@@ -40,6 +40,11 @@ def input_of(make):
     return change
 
 
+def with_default(shape, dtype=F32):
+    """c, which has an initializer, as an input, too."""
+    return lambda model: model.graph.input.append(tensor_info("c", dtype, shape))
+
+
 def length(axis_0):
     def change(model):
         model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = axis_0
@@ -138,6 +143,12 @@ MODELS = [
     ("a length past 2^40 bytes", length(2**62), 4, ["x: the tensor may have more than 1099511627776 bytes"]),
     ("a length that does not fit", input_as(F32, [2, 4]), 2,
      ["add: Add: `c` f32[3] does not broadcast with [2, 4]: 3 and 4 are neither equal nor 1"]),
+    ("an input whose initializer has another type", with_default([3], I64), 2,
+     ["input 1: expected an initializer of type i64, which is the input's, found f32"]),
+    ("an input whose initializer has another rank", with_default([3, 1]), 2,
+     ["input 1: expected an initializer of rank 2, which is the input's, found 1"]),
+    ("an input whose initializer is shorter", with_default([4]), 2,
+     ["input 1: expected an initializer with 4 on axis 0, which the input has, found 3"]),
     ("a sparse initializer", lambda model: setattr(model.graph.sparse_initializer.add().values, "name", "sparse"), 3,
      ['a sparse initializer is not supported (1 time: "sparse")']),
 ]
@@ -400,7 +411,7 @@ FUNCTIONS = [
     ("a function called for too much", call("x", outputs=["y", "z"]), [function(["a"], ["b"], relu(["a"], ["b"]))], 2,
      ["call: the call has 2 outputs, the function Own only 1"]),
     ("a function called with too little", call(), [function(["a"], ["b"], relu(["a"], ["b"]))], 2,
-     ["call/n: Relu has exactly 1 input, found 0"]),
+     ["call/n: input 0 of Relu is absent (""), but it is required"]),
     ("a function that calls itself", call("x"), [function(["a"], ["b"], call("a", outputs=["b"]))], 2,
      ["call/call: the function Own calls itself"]),
     ("a function that reads what nothing makes", call("x"), [function(["a"], ["b"], relu(["x"], ["b"]))], 2,

@@ -213,6 +213,31 @@ static void declare_body_input(OnnxReader *reader, Scope *scope, const char *nam
   scope->graph->inputs[scope->graph->n_inputs++] = value;
 }
 
+static bool same_default_type(const Onnx__TypeProto__Tensor *declared, const Constant *given, Location where) {
+  const OnnxType *type = onnx_type(declared->elem_type);
+  if (!type || type->dtype == RNNCC_NONE || given->dtype == RNNCC_NONE || type->dtype == given->dtype) return true;
+  error_at(where, EXIT_INVALID, "expected an initializer of type %s, which is the input's, found %s",
+           dtype_name(type->dtype), dtype_name(given->dtype));
+  return false;
+}
+
+/* The initializer of an input has its type, and the extents that are told. */
+static void check_default(const Onnx__ValueInfoProto *proto, const Constant *given, Location where) {
+  bool is_tensor = proto->type && proto->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
+  if (!is_tensor || !same_default_type(proto->type->tensor_type, given, where)) return;
+  const Onnx__TensorShapeProto *shape = proto->type->tensor_type->shape;
+  if (shape && shape->n_dim != (size_t)given->rank)
+    error_at(where, EXIT_INVALID, "expected an initializer of rank %zu, which is the input's, found %d", shape->n_dim,
+             given->rank);
+  for (int axis = 0; shape && shape->n_dim == (size_t)given->rank && axis < given->rank; axis++) {
+    const Onnx__TensorShapeProto__Dimension *dim = shape->dim[axis];
+    bool fixed = dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE && dim->dim_value >= 0;
+    if (fixed && dim->dim_value != given->shape[axis])
+      error_at(where, EXIT_INVALID, "expected an initializer with %lld on axis %d, which the input has, found %lld",
+               (long long)dim->dim_value, axis, (long long)given->shape[axis]);
+  }
+}
+
 /* An initializer is an input's default. A module cannot override it, so the input is a constant. */
 void onnx_declare_inputs(OnnxReader *reader, Scope *scope, const Onnx__GraphProto *proto) {
   scope->graph->inputs = ARENA_ARRAY(reader->arena, Value *, proto->n_input);
@@ -220,6 +245,7 @@ void onnx_declare_inputs(OnnxReader *reader, Scope *scope, const Onnx__GraphProt
     const char *name = onnx_text(proto->input[i]->name);
     const Name *known = *name ? name_find(&scope->names, name) : NULL;
     Location where = place_of(reader, scope, "input", i);
+    if (known && known->constant && !known->value) check_default(proto->input[i], known->constant, where);
     if (known && !known->value) continue;
     if (scope->graph == reader->graph)
       declare_input(reader, scope, proto->input[i], where);
