@@ -75,22 +75,25 @@ static bool average_takes(const Node *node, const Window *window, const Padding 
   return is_zero(padding->fill) && alike && !window->partial;
 }
 
-static bool low_bound_is_zero(const Node *clip) {
-  const Value *low = node_input(clip, 1);
-  return low && low->data && *(const float *)low->data >= 0;
+static bool is_not_negative(const Value *bound) { return bound->data && *(const float *)bound->data >= 0; }
+
+/* Where the bounds cross, the result is the upper one. */
+static bool bounds_are_not_negative(const Node *clip) {
+  const Value *low = node_input(clip, 1), *high = node_input(clip, 2);
+  return low && is_not_negative(low) && (!high || is_not_negative(high));
 }
 
 static bool never_negative(const Value *value) {
   static const bool always[N_OPS] = {[OP_Abs] = true,  [OP_Exp] = true,     [OP_HardSigmoid] = true,
                                      [OP_Relu] = true, [OP_Sigmoid] = true, [OP_Softplus] = true};
   const Node *node = value->producer;
-  return node && (always[node->op->kind] || (is_op(node, OP_Clip) && low_bound_is_zero(node)));
+  return node && (always[node->op->kind] || (is_op(node, OP_Clip) && bounds_are_not_negative(node)));
 }
 
 /* Every window needs an element of the image, so that padding is never the maximum: pads are smaller than the kernel,
- * and the kernel has no gaps. */
+ * and the kernel has no gaps. Places of maxima are of the padded image. */
 static bool maximum_takes(const Node *node, const Window *window, const Padding *padding) {
-  (void)node;
+  if (node_output(node, 1)) return false;
   bool loses = padding->fill <= -INFINITY || (is_zero(padding->fill) && never_negative(padding->x));
   for (int i = 0; i < window->n_spatial; i++) loses &= window->dilation[i] == 1;
   return loses && !window->partial;

@@ -77,12 +77,13 @@ static double bias_at(const Bias *bias, int64_t i, int64_t position) {
   return bias->how.scale ? (number - (double)zero_at(&bias->how, position)) * scale_at(&bias->how, position) : number;
 }
 
-/* In i32, in steps of a.scale * b.scale * factor; b's scales are of the bias' last axis. NULL: it has no such numbers,
- * or the sum of `depth` products and it might leave i32. */
+/* In i32, in steps of a.scale * b.scale * factor; b's scales are of the bias' last axis, and so are its own. NULL: it
+ * has no such numbers, or the sum of `depth` products and it might leave i32. */
 static Value *bias_in_steps(const Builder *f, const Value *value, const Operand *a, const Operand *b, double factor,
                             double depth) {
   Bias bias;
   if (!is_known(&a->how) || !is_known(&b->how) || !read_bias(value, &bias)) return NULL;
+  if (bias.how.scale && !is_whole(&bias.how) && bias.how.axis != value->rank - 1) return NULL;
   int64_t shape[MAX_RANK], last = value->rank ? dim_value(value->shape[value->rank - 1]) : 1;
   if (!is_whole(&b->how) && last != value_count(b->how.scale) && value_count(b->how.scale) != 1) return NULL;
   for (int axis = 0; axis < value->rank; axis++) shape[axis] = dim_value(value->shape[axis]);

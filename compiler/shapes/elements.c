@@ -19,13 +19,13 @@ static bool is_small(const Value *value) {
          value_max_count(value) <= MAX_ELEMENTS;
 }
 
-/* As mantissa / 2^k. False if the mantissa has more bits than f32's. */
+/* As mantissa / 2^k. False if the mantissa has more bits than f32's, and of a negative zero, which no integer is. */
 static bool ratio_of_float(DimTable *dims, double value, Ratio *ratio) {
   enum { MAX_SHIFT = 60 };
   int exponent;
   double mantissa = ldexp(frexp(value, &exponent), FLOAT_BITS);
   exponent -= FLOAT_BITS;
-  if (!isfinite(value) || mantissa != trunc(mantissa)) return false;
+  if (!isfinite(value) || mantissa != trunc(mantissa) || (value == 0 && signbit(value))) return false;
   for (; mantissa != 0 && fmod(mantissa, 2) == 0; exponent++) mantissa /= 2;
   if (mantissa == 0) exponent = 0;
   if (exponent < -MAX_SHIFT || exponent > FLOAT_BITS) return false;
@@ -38,6 +38,7 @@ static Ratio *constant_ratios(Graph *graph, const Value *value) {
   int64_t count = value_count(value);
   Ratio *ratios = ARENA_ARRAY(graph->arena, Ratio, count);
   for (int64_t i = 0; i < count; i++) {
+    if (value->dtype == RNNCC_U64 && value_integer(value, i) < 0) return NULL; /* 2^63 or more */
     if (!dtype_is_float(value->dtype))
       ratios[i] = (Ratio){dim_const(graph->dims, value_integer(value, i)), 1};
     else if (!ratio_of_float(graph->dims, value_element(value, i), &ratios[i]))

@@ -91,7 +91,8 @@ static bool fold(Graph *graph, Node *node) {
   return true;
 }
 
-/* Folds shape arithmetic whose results are numbers. */
+/* Folds shape arithmetic whose results are numbers. Of constants that is for the reference kernels: arithmetic of
+ * shapes does not wrap around, and knows no negative zero. */
 static bool fold_elements(Graph *graph, Node *node) {
   Value *value = node_output(node, 0);
   if (node->n_outputs != 1 || !value || !value->elements || value->divisors) return false;
@@ -121,15 +122,19 @@ static bool may_be_of_trained(const Graph *graph, const Node *node) {
   return false;
 }
 
+static bool is_small_of_constants(const Graph *graph, const Node *node) {
+  int64_t bytes;
+  return !may_be_of_trained(graph, node) && inputs_constant(node) && has_reference(node) &&
+         outputs_static(node, &bytes) && bytes + input_bytes(node) <= SMALL_BYTES;
+}
+
 bool fold_small(Graph *graph, Node *node) {
   if (node->n_outputs && node->outputs[0] && node->outputs[0]->data) return true;
-  if (fold_elements(graph, node) || fold_nothing(node)) return true;
-  if (may_be_of_trained(graph, node)) return false;
-  int64_t bytes;
-  if (!inputs_constant(node) || !has_reference(node) || !outputs_static(node, &bytes)) return false;
-  return bytes + input_bytes(node) <= SMALL_BYTES && fold(graph, node);
+  if (fold_nothing(node)) return true;
+  return is_small_of_constants(graph, node) ? fold(graph, node) : fold_elements(graph, node);
 }
 
 bool fold_node(Graph *graph, Node *node) {
-  return fold_nothing(node) || fold_elements(graph, node) || (worth_folding(graph, node) && fold(graph, node));
+  if (fold_nothing(node)) return true;
+  return worth_folding(graph, node) ? fold(graph, node) : fold_elements(graph, node);
 }
