@@ -133,6 +133,8 @@ add("Attention, masked", "Attention", functools.partial(attention, mask=LEFT), n
 add("Attention without a bias", "Attention", functools.partial(attention, bias=False), num_heads=4)
 add("Attention, causal", "Attention", attention, num_heads=2, unidirectional=1, scale=0.25)
 add("Attention, lengths", "Attention", functools.partial(attention, mask=[3, 2]), num_heads=2)
+add("Attention, lengths that weaken", "Attention", functools.partial(attention, mask=[2, 3]), num_heads=2,
+    mask_filter_value=-1.5)
 add("Attention, a mask of each query", "Attention", functools.partial(attention, mask=[LEFT * 1 + [[1, 0, 1]]] * 2),
     num_heads=2, mask_filter_value=-5.0)
 add("Attention with a past", "Attention", functools.partial(attention, past=True), (1, 1), num_heads=2, unidirectional=1)
@@ -162,6 +164,8 @@ def cached_heads(rng, bias=False):
 
 
 add("MultiHeadAttention, lengths", "MultiHeadAttention", functools.partial(heads, mask=[5, 2]), num_heads=2)
+add("MultiHeadAttention, lengths that weaken", "MultiHeadAttention", functools.partial(heads, mask=[5, 2]), num_heads=2,
+    mask_filter_value=-1.5)
 add("MultiHeadAttention, lengths and a past", "MultiHeadAttention", functools.partial(heads, mask=[8, 5], past=True), (1, 1, 1),
     num_heads=2)
 add("Attention, lengths, causal", "Attention", functools.partial(attention, mask=[3, 2]), num_heads=2, unidirectional=1)

@@ -24,6 +24,12 @@ static Value *bias_of_mask(OnnxReader *reader, const Draft *draft, Value *mask, 
                     (Value *[]){bias, draft_ints(reader, draft, rank == 2 ? 2 : 1, axes)});
 }
 
+/* Added to a score, this leaves nothing of its weight. */
+static const double NEGLIGIBLE = -1000;
+
+/* What is added to the scores of keys that are masked. */
+static double filter_of(const Draft *draft) { return draft_float(draft, "mask_filter_value", -10000); }
+
 /* What ONNX's operator takes. */
 typedef struct Parts {
   Value *keys, *q, *k, *v, *mask, *bias, *lengths, *past, *past_key, *past_value;
@@ -44,7 +50,7 @@ static void rename_attributes(OnnxReader *reader, Draft *draft) {
 
 /* Gives the draft these inputs and ONNX's attributes. */
 static bool become_onnx(OnnxReader *reader, Draft *draft, const Parts *p) {
-  Value *mask = p->mask ? bias_of_mask(reader, draft, p->mask, draft_float(draft, "mask_filter_value", -10000)) : NULL;
+  Value *mask = p->mask ? bias_of_mask(reader, draft, p->mask, filter_of(draft)) : NULL;
   if (p->mask && !mask) return false;
   if (mask && p->bias) mask = sum(reader, draft, mask, p->bias);
   Value *const inputs[] = {p->q, p->k, p->v, mask ? mask : p->bias, p->past_key, p->past_value, p->lengths};
@@ -65,16 +71,16 @@ static Value *mask_of_lengths(OnnxReader *reader, const Draft *draft, const Part
   return draft_node(reader, draft, "Less", 2, (Value *[]){contrib_count(reader, draft, n), lengths});
 }
 
-/* Lengths of the samples, [B], in place of a mask: ONNX's nonpad_kv_seqlen, which says more where queries have places.
- */
+/* Lengths of the samples, [B], in place of a mask: ONNX's nonpad_kv_seqlen, which says more where queries have places,
+ * and leaves out what the filter only weakens. */
 static bool take_lengths(OnnxReader *reader, const Draft *draft, Parts *parts, int64_t past_axis) {
   Value *lengths = parts->mask;
   if (!lengths || draft_rank(reader, draft, lengths) != 1) return true;
   if (draft_rank(reader, draft, parts->keys) < 1 || lengths->shape[0] != parts->keys->shape[0])
     return contrib_refuse(reader, draft, "a mask of lengths that is not one a sample");
-  bool places = draft_int(draft, "unidirectional", 0) || parts->past;
-  parts->lengths = places ? NULL : draft_cast(reader, draft, lengths, RNNCC_I64);
-  parts->mask = places ? mask_of_lengths(reader, draft, parts, past_axis) : NULL;
+  bool masked = draft_int(draft, "unidirectional", 0) || parts->past || filter_of(draft) > NEGLIGIBLE;
+  parts->lengths = masked ? NULL : draft_cast(reader, draft, lengths, RNNCC_I64);
+  parts->mask = masked ? mask_of_lengths(reader, draft, parts, past_axis) : NULL;
   return true;
 }
 
