@@ -4,6 +4,7 @@ import numpy
 import pytest
 from onnx import TensorProto, helper
 
+from support.emitted import run_module
 from support.onnx_files import BOOL, F32, I64, described, model_of, onnxruntime_run, random_feeds, write
 
 BOUND = 1e-6  # of values near 1: exp and division in f32, where the peer is free to approximate
@@ -28,6 +29,10 @@ CASES = {
     "Softmax 11 over the axes from -2 on": one("Softmax", 11, X2345, axis=-2),
     "Softmax 12 without an axis": one("Softmax", 12, X2345),
     "Softmax 13 without an axis": one("Softmax", 13, X2345),
+    **{f"Softmax 11 of nothing, {op}": one(op, 11, {"x": (F32, [2, 3, 0])}) for op in ("Softmax", "LogSoftmax", "Hardmax")},
+    **{f"Resize 10, {mode} by {scales}": one("Resize", 10, X2345, constants={"s": numpy.array([1, 1, *scales], "f")}, mode=mode)
+       for mode in ("nearest", "linear") for scales in ((.6, .6), (.7, 1), (2, 1.5), (.6, 2), (2.5, .3))},
+    "Upsample 9": one("Upsample", 9, X2345, constants={"s": numpy.array([1, 1, 2, 1.5], "f")}),
     "Clip 7 by attributes": one("Clip", 7, min=-0.5, max=0.25),
     "Clip 7 by one attribute": one("Clip", 7, max=0.25),
     "Pad 7 by attributes": one("Pad", 7, pads=[1, 0, 0, 2], value=2.5, mode="constant"),
@@ -64,6 +69,57 @@ def test_an_older_opset_computes_like_onnx_runtime(reference, tmp_path, name):
     for output, due in expected.items():
         assert got[output].dtype == due.dtype and got[output].shape == due.shape
         numpy.testing.assert_allclose(got[output], due, rtol=BOUND, atol=BOUND)
+
+
+def ones(names, dtype=BOOL):
+    return [helper.make_tensor_value_info(name, dtype, []) for name in names]
+
+
+def looped(nodes, opset, dtype=None):
+    """Three turns of a body of these nodes, v to v2 of that type; without one nothing is carried, and s is collected."""
+    carried = [helper.make_tensor_value_info(name, dtype, [3]) for name in ("v", "v2")] if dtype else []
+    results = carried[1:] or [helper.make_tensor_value_info("s", F32, [])]
+    body = helper.make_graph([*nodes, helper.make_node("Identity", ["c"], ["c2"])], "body",
+                             [*ones("i", I64), *ones("c"), *carried[:1]], [*ones(["c2"]), *results])
+    loop = helper.make_node("Loop", ["m", "", *(["x"] if dtype else [])], ["y"], body=body)
+    return model_of([loop], {"x": (dtype or F32, [3])}, {"y": (dtype or F32, None)}, {"m": numpy.array(3)}, opset)
+
+
+def test_a_loop_may_count_and_carry_nothing(reference, tmp_path):
+    model = looped([helper.make_node("Cast", ["i"], ["s"], to=F32)], 16)
+    feeds = random_feeds(model)
+    got = reference.run(described(model), write(tmp_path, model), feeds)["y"]
+    numpy.testing.assert_array_equal(got, onnxruntime_run(model, feeds)["y"])
+
+
+@pytest.mark.parametrize("dtype", [TensorProto.FLOAT16, TensorProto.DOUBLE])
+@pytest.mark.parametrize("op, attributes", [("Clip", {"min": 0.25}), ("Pad", {"pads": [0, 0], "value": 0.25})])
+def test_in_a_body_an_attribute_has_the_type_that_the_body_gets(reference, tmp_path, op, attributes, dtype):
+    """ONNX Runtime has no such kernels."""
+    model = looped([helper.make_node(op, ["v"], ["v2"], **attributes)], 10, dtype)
+    x = numpy.array([-1, 0.125, 2], helper.tensor_dtype_to_np_dtype(dtype))
+    got = reference.run(described(model), write(tmp_path, model), {"x": x})["y"]
+    assert got.dtype == x.dtype
+    numpy.testing.assert_array_equal(got, numpy.maximum(x, 0.25) if op == "Clip" else x)
+
+
+@pytest.mark.parametrize("base, exponent", [
+    (numpy.array([4097, -10001, 46340], numpy.int32), numpy.array([2], numpy.float32)),
+    (numpy.array([2, 3, 123456789], numpy.int32), numpy.array([0.5, 2, 1], numpy.float32)),
+    (numpy.array([1234567890123]), numpy.array([1], numpy.float32)),
+    (numpy.array([-1, 1.5, 1], numpy.float32), numpy.array([16777217, 3, 5])),
+    (numpy.array([-1, 1.5], numpy.float32), numpy.array([16777217, 3], numpy.int32))])
+@pytest.mark.parametrize("known", [False, True])
+def test_powers_take_bases_and_exponents_as_they_are(compile, reference, tmp_path, base, exponent, known):
+    kinds = {name: (helper.np_dtype_to_tensor_dtype(array.dtype), array.shape) for name, array in (("x", base), ("e", exponent))}
+    inputs = {"x": kinds["x"]} if known else kinds
+    model = model_of([helper.make_node("Pow", ["x", "e"], ["y"])], inputs, {"y": (kinds["x"][0], None)},
+                     {"e": exponent} if known else {}, 15)
+    feeds = {"x": base} | ({} if known else {"e": exponent})
+    due, path = onnxruntime_run(model, feeds)["y"], write(tmp_path, model)
+    for got in (reference.run(described(model), path, feeds)["y"], run_module(compile(path), feeds)["y"]):
+        assert got.dtype == base.dtype
+        numpy.testing.assert_array_equal(got, due)
 
 
 def aligned(op, a, b, axis):

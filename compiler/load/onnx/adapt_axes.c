@@ -21,7 +21,8 @@ bool adapt_softmax(OnnxReader *reader, Draft *draft) {
   if (!onnx_commit(reader, &flatten)) return false;
   Value *output = draft_take_output(draft, 0);
   Value *back[] = {draft->outputs[0], draft_node(reader, draft, "Shape", 1, &input)};
-  draft_node_onto(reader, draft, "Reshape", 2, back, output);
+  const Attribute allowzero = {.name = "allowzero", .kind = ATTRIBUTE_INT, .i = 1};
+  draft_node_with(reader, draft, "Reshape", 2, back, 1, &allowzero, output);
   draft_set_input(reader, draft, 0, flat);
   return true;
 }

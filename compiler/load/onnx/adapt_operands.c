@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ir/tensor.h"
 #include "load/onnx/adapt.h"
 
 /* Replaces the attribute by an input with its list. */
@@ -21,18 +22,24 @@ static bool is_of_type(double number, DType dtype) {
   return number >= (double)dtype_min(dtype) && number < end && number == trunc(number);
 }
 
+/* The number in the type of input 0; of an input of a body, which only the node around it tells, by a node. */
+static Value *number_like(OnnxReader *reader, const Draft *draft, DType dtype, double number) {
+  if (dtype != RNNCC_NONE) return draft_number(reader, draft, dtype, number);
+  Value *const operands[] = {draft_number(reader, draft, RNNCC_F32, number), draft->inputs[0]};
+  return draft_node(reader, draft, "CastLike", 2, (Value **)operands);
+}
+
 /* The number as an input, of the type of input 0, in place of the attribute. False after an error. */
 static bool move_number(OnnxReader *reader, Draft *draft, const char *name, int input) {
   const Attribute *given = draft_attribute(draft, name);
   if (!given || given->kind != ATTRIBUTE_FLOAT || !draft_input(draft, 0)) return true;
   DType dtype = draft_dtype(reader, draft, draft->inputs[0]);
-  if (dtype == RNNCC_NONE) dtype = RNNCC_F32;
-  if (!is_of_type(given->f, dtype)) {
+  if (dtype != RNNCC_NONE && !is_of_type(given->f, dtype)) {
     error_at(draft->where, EXIT_INVALID, "expected a value of type %s as `%s`, found %g", dtype_name(dtype), name,
              given->f);
     return false;
   }
-  draft_set_input(reader, draft, input, draft_number(reader, draft, dtype, given->f));
+  draft_set_input(reader, draft, input, number_like(reader, draft, dtype, given->f));
   draft_drop(draft, name);
   return true;
 }
@@ -82,18 +89,29 @@ Value *draft_cast(OnnxReader *reader, const Draft *draft, Value *value, DType dt
   return output;
 }
 
-/* The exponent may be of another type, in which the power is taken if that is a float; the result has the base's. */
+/* Are all numbers of the constant small enough for each type of floats? */
+static bool fits_floats(const Value *value) {
+  int64_t count = value->data ? value_count(value) : 0;
+  int64_t i = 0;
+  while (i < count && fabs(value_element(value, i)) <= 0x1p8) i++;
+  return value->data && i == count;
+}
+
+/* The exponent may be of another type; the result has the base's. Powers of integers stay as they are. Where the base's
+ * type may not hold the exponent, an integer, the power is taken in f64. */
 bool adapt_pow(OnnxReader *reader, Draft *draft) {
   Value *base = draft_input(draft, 0), *exponent = draft_input(draft, 1);
   if (!base || !exponent || draft->n_outputs != 1 || !draft->outputs[0]) return true;
   DType result = draft_dtype(reader, draft, base), other = draft_dtype(reader, draft, exponent);
   if (result == RNNCC_NONE || other == RNNCC_NONE || result == other) return true;
-  if (dtype_is_float(result) || !dtype_is_float(other)) {
+  if (!dtype_is_float(result)) return true;
+  if (dtype_is_float(other) || fits_floats(exponent)) {
     draft_set_input(reader, draft, 1, draft_cast(reader, draft, exponent, result));
     return true;
   }
   Value *output = draft_take_output(draft, 0);
-  draft_set_input(reader, draft, 0, draft_cast(reader, draft, base, other));
+  draft_set_input(reader, draft, 0, draft_cast(reader, draft, base, RNNCC_F64));
+  draft_set_input(reader, draft, 1, draft_cast(reader, draft, exponent, RNNCC_F64));
   draft_cast_onto(reader, draft, draft->outputs[0], result, output);
   return true;
 }

@@ -22,16 +22,54 @@ bool adapt_scatter(OnnxReader *reader, Draft *draft) {
   return true;
 }
 
-/* Until opset 10 coordinates are divided by the scale (asymmetric) and rounded down. */
-static void map_asymmetrically(OnnxReader *reader, Draft *draft, Value *scales) {
+/* Until opset 10 coordinates are divided by the scale (asymmetric); the nearest pixel is that before them, or where
+ * pixels become fewer that behind them. */
+static void map_asymmetrically(OnnxReader *reader, Draft *draft, Value *scales, const char *nearest) {
   draft_set_input(reader, draft, 1, NULL);
   draft_set_input(reader, draft, 2, scales);
   draft_set_string(reader, draft, "coordinate_transformation_mode", "asymmetric");
-  draft_set_string(reader, draft, "nearest_mode", "floor");
+  draft_set_string(reader, draft, "nearest_mode", nearest);
+}
+
+/* The scales of axes that become shorter, or of those that become longer; of the others 1. NULL: there are none. */
+static Value *scales_of_some(OnnxReader *reader, const Draft *draft, const Value *all, bool shorter) {
+  int64_t n = value_count(all);
+  Tensor *some = tensor_new(reader->arena, RNNCC_F32, 1, &n);
+  bool any = false;
+  for (int64_t i = 0; i < n; i++) {
+    double scale = value_element(all, i);
+    bool taken = shorter ? scale < 1 : scale > 1;
+    tensor_set(some, i, taken ? scale : 1);
+    any |= taken;
+  }
+  return any ? graph_constant(draft->scope->graph, draft->name, RNNCC_F32, 1, &n, some->data) : NULL;
+}
+
+/* The input becomes that of a Resize before this one. */
+static bool shorten_first(OnnxReader *reader, Draft *draft, Value *scales) {
+  Draft before = *draft;
+  Value *between = graph_value(draft->scope->graph, draft->name, draft->where);
+  before.inputs = arena_copy(reader->arena, draft->inputs, (size_t)draft->n_inputs * sizeof(Value *));
+  before.attributes = arena_copy(reader->arena, draft->attributes, (size_t)draft->n_attributes * sizeof(Attribute));
+  before.outputs = &between;
+  map_asymmetrically(reader, &before, scales, "ceil");
+  if (!onnx_commit(reader, &before)) return false;
+  draft_set_input(reader, draft, 0, between);
+  return true;
+}
+
+static bool takes_nearest(const Draft *draft) {
+  const Attribute *mode = draft_attribute(draft, "mode");
+  return !mode || mode->kind != ATTRIBUTE_STRING || strcmp(mode->s, "nearest") == 0;
 }
 
 bool adapt_resize(OnnxReader *reader, Draft *draft) {
-  map_asymmetrically(reader, draft, draft_input(draft, 1));
+  Value *scales = draft_input(draft, 1);
+  bool known = scales && scales->data && scales->dtype == RNNCC_F32 && scales->rank == 1;
+  Value *shorter = known && takes_nearest(draft) ? scales_of_some(reader, draft, scales, true) : NULL;
+  Value *longer = shorter ? scales_of_some(reader, draft, scales, false) : NULL;
+  if (longer && !shorten_first(reader, draft, shorter)) return false;
+  map_asymmetrically(reader, draft, longer ? longer : scales, shorter && !longer ? "ceil" : "floor");
   return true;
 }
 
@@ -49,7 +87,7 @@ bool adapt_upsample(OnnxReader *reader, Draft *draft) {
   draft->op = "Resize";
   if (mode && mode->kind == ATTRIBUTE_STRING && strcmp(mode->s, "bilinear") == 0)
     draft_set_string(reader, draft, "mode", "linear");
-  map_asymmetrically(reader, draft, scales_of(reader, draft));
+  map_asymmetrically(reader, draft, scales_of(reader, draft), "floor");
   draft_drop(draft, "scales");
   return true;
 }

@@ -136,8 +136,8 @@ void onnx_read_nodes(OnnxReader *reader, Scope *scope, size_t n, Onnx__NodeProto
     if (drafts[i].op) finish(reader, &drafts[i], nodes[i]);
 }
 
-static void trim(Value *const *values, int *n) {
-  while (*n > 0 && !values[*n - 1]) --*n;
+static void trim(Value *const *values, int *n, int least) {
+  while (*n > least && !values[*n - 1]) --*n;
 }
 
 /* Element types are names in our attributes and numbers in ONNX's. */
@@ -238,8 +238,8 @@ Node *onnx_commit(OnnxReader *reader, Draft *draft) {
     unsupported_add(&reader->unsupported, draft->name, "the operator %.80s", draft->op);
     return NULL;
   }
-  trim(draft->inputs, &draft->n_inputs);
-  trim(draft->outputs, &draft->n_outputs);
+  trim(draft->inputs, &draft->n_inputs, op->min_inputs);
+  trim(draft->outputs, &draft->n_outputs, 0);
   drop_undefined_types(draft, op);
   bool good = fit_counts(reader, draft, op) && reads_tensors(reader, draft);
   for (int i = 0; i < draft->n_attributes; i++) good &= fit_attribute(reader, draft, op, &draft->attributes[i]);
