@@ -57,6 +57,42 @@ def test_tensors_go_through_sequences(compile, tmp_path, seed):
     same_as_onnxruntime(compile, tmp_path, model, {name: rng.standard_normal((2, 3), "f") for name in inputs})
 
 
+def mapped(inputs, nodes, outputs=("o",), names=("s",)):
+    """SequenceMap over x0, x1 and x2, and what comes behind; inputs: of the body."""
+    body = helper.make_graph(nodes, "body", [helper.make_tensor_value_info(name, F32, None) for name in inputs],
+                             [helper.make_tensor_value_info(name, F32, None) for name in outputs])
+    results = [f"t{k}" for k in range(len(outputs))]
+    return [helper.make_node("SequenceConstruct", ["x0", "x1", "x2"], ["s"]), helper.make_node("SequenceConstruct", ["x2", "x2", "x0"], ["r"]),
+            helper.make_node("SequenceMap", list(names), results, body=body)], results
+
+
+@pytest.mark.parametrize("inputs, nodes, outputs, names", [
+    (["a"], [helper.make_node("Neg", ["a"], ["o"])], ["o"], ["s"]),
+    (["a", "b", "w"], [helper.make_node("Mul", ["a", "w"], ["m"]), helper.make_node("Sub", ["m", "b"], ["o"]),
+                       helper.make_node("Relu", ["m"], ["p"])], ["o", "p"], ["s", "r", "x1"])])
+def test_a_body_is_done_for_each_tensor(compile, tmp_path, inputs, nodes, outputs, names):
+    made, results = mapped(inputs, nodes, outputs, names)
+    made += [helper.make_node("ConcatFromSequence", [name], [f"y{k}"], axis=0) for k, name in enumerate(results)]
+    rng = numpy.random.default_rng(0)
+    model = model_of(made, {f"x{k}": (F32, [2, 3]) for k in range(3)}, {f"y{k}": (F32, None) for k in range(len(results))}, opset=17)
+    same_as_onnxruntime(compile, tmp_path, model, {f"x{k}": rng.integers(-2, 3, (2, 3)).astype("f") for k in range(3)})
+
+
+@pytest.mark.parametrize("inputs, nodes, names, code, words", [
+    (["a"], [helper.make_node("Mul", ["a", "x1"], ["o"])], ["s"], 3, "values around the body of SequenceMap, not settled when compiling,"),
+    (["a", "b"], [helper.make_node("Add", ["a", "b"], ["o"])], ["s"], 2,
+     "expected a `body` with an input for each of SequenceMap's 1, and as many outputs"),
+    (["a", "b"], [helper.make_node("Add", ["a", "b"], ["o"])], ["s", "longer"], 3,
+     "a sequence of as many tensors as the first of SequenceMap, not settled when compiling,")])
+def test_a_body_that_does_not_fit_is_refused(rnncc, tmp_path, inputs, nodes, names, code, words):
+    made, results = mapped(inputs, nodes, names=names)
+    made.insert(2, helper.make_node("SequenceInsert", ["s", "x0"], ["longer"]))
+    made.append(helper.make_node("ConcatFromSequence", results, ["y"], axis=0))
+    model = model_of(made, {f"x{k}": (F32, [2, 3]) for k in range(3)}, {"y": (F32, None)}, opset=17)
+    done = rnncc(write(tmp_path, model), "-o", tmp_path / "m.so")
+    assert done.returncode == code and words in done.stderr
+
+
 @pytest.mark.parametrize("split, keepdims", [(None, 1), (None, 0), (at(2), 1), (at([3, 1, 1]), 1)])
 def test_a_tensor_is_split_into_a_sequence(compile, tmp_path, split, keepdims):
     nodes = [helper.make_node("SplitToSequence", ["x", *(["split"] if split is not None else [])], ["s"], axis=-1,

@@ -58,6 +58,7 @@ static const struct {
     {"SequenceErase", ALWAYS, adapt_sequence_erase},
     {"SequenceInsert", ALWAYS, adapt_sequence_insert},
     {"SequenceLength", ALWAYS, adapt_sequence_length},
+    {"SequenceMap", ALWAYS, adapt_sequence_map},
     {"Softmax", 13, adapt_softmax},
     {"SplitToSequence", ALWAYS, adapt_split_to_sequence},
     {"Sub", 7, adapt_broadcast},

@@ -28,7 +28,8 @@ Adaptation adapt_scan, adapt_resize, adapt_upsample, adapt_scatter, adapt_dropou
 Adaptation adapt_cast, adapt_concat, adapt_recurrent, adapt_batch_norm, adapt_selu, adapt_grid_sample, adapt_roi_align;
 Adaptation adapt_flex_attention;
 Adaptation adapt_sequence_empty, adapt_sequence_construct, adapt_sequence_insert, adapt_sequence_erase;
-Adaptation adapt_sequence_at, adapt_sequence_length, adapt_concat_from_sequence, adapt_split_to_sequence;
+Adaptation adapt_sequence_at, adapt_sequence_length, adapt_sequence_map, adapt_concat_from_sequence;
+Adaptation adapt_split_to_sequence;
 Adaptation adapt_loop, adapt_optional, adapt_optional_has_element, adapt_optional_get_element, adapt_same_sequence;
 
 /* For these. */

@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "ir/bodies.h"
 #include "ir/tensor.h"
 #include "load/onnx/adapt.h"
 
@@ -226,6 +227,65 @@ bool adapt_concat_from_sequence(OnnxReader *reader, Draft *draft) {
   }
   draft_drop(draft, "new_axis");
   return true;
+}
+
+/* ---- SequenceMap ---- */
+
+/* The body, if it has as many inputs and outputs as the node and can be copied; else NULL, and says so. */
+static Graph *body_to_map(OnnxReader *reader, const Draft *draft) {
+  enum { MOST_COPIED = 1 << 20 };
+  const Attribute *given = draft_attribute(draft, "body");
+  Graph *body = given && given->kind == ATTRIBUTE_GRAPH ? given->graph : NULL;
+  if (!body || body->n_inputs != draft->n_inputs || body->n_outputs < draft->n_outputs) {
+    error_at(draft->where, EXIT_INVALID,
+             "expected a `body` with an input for each of SequenceMap's %d, and as many outputs", draft->n_inputs);
+    return NULL;
+  }
+  if (body_reads_outside(body)) return not_settled(reader, draft, "values around the body"), NULL;
+  const Sequence *first = onnx_sequence(reader, draft->inputs[0]);
+  if (first->n > MOST_COPIED / (body->n_nodes + 1))
+    fatal_at(draft->where, EXIT_LIMIT, "SequenceMap would have more than %d nodes", MOST_COPIED);
+  return body;
+}
+
+/* What the body's inputs are for item k: those of sequences, and tensors as they are. False, and says so, for a
+ * sequence of another length. */
+static bool items_at(OnnxReader *reader, const Draft *draft, int k, int n, Value **arguments) {
+  for (int i = 0; i < draft->n_inputs; i++) {
+    const Sequence *sequence = onnx_sequence(reader, draft->inputs[i]);
+    bool settled = !sequence || (sequence->n == n && !sequence->carried && !sequence->collected);
+    if (!settled || !draft->inputs[i]) return not_settled(reader, draft, "a sequence of as many tensors as the first");
+    arguments[i] = sequence ? sequence->items[k] : draft->inputs[i];
+  }
+  return true;
+}
+
+static bool map_items(OnnxReader *reader, const Draft *draft, const Graph *body, int n, Value **results) {
+  Graph *graph = draft->scope->graph;
+  Value **arguments = ARENA_ARRAY(reader->arena, Value *, draft->n_inputs);
+  for (int k = 0; k < n; k++) {
+    Node **nodes = ARENA_ARRAY(reader->arena, Node *, body->n_nodes);
+    if (!items_at(reader, draft, k, n, arguments)) return false;
+    int n_nodes = body_copy_nodes(graph, body, arguments, nodes, &results[k * body->n_outputs]);
+    for (int i = 0; i < n_nodes; i++) graph_append(graph, nodes[i]);
+  }
+  return true;
+}
+
+/* The body for each item; its outputs are the items of the node's sequences. */
+bool adapt_sequence_map(OnnxReader *reader, Draft *draft) {
+  const Sequence *first = sequence_of(reader, draft);
+  const Graph *body = first ? body_to_map(reader, draft) : NULL;
+  if (!body) return false;
+  int n = first->n;
+  Value **results = ARENA_ARRAY(reader->arena, Value *, n * body->n_outputs);
+  if (!map_items(reader, draft, body, n, results)) return false;
+  for (int o = 0; o < draft->n_outputs; o++) {
+    Value **items = ARENA_ARRAY(reader->arena, Value *, n);
+    for (int k = 0; k < n; k++) items[k] = results[k * body->n_outputs + o];
+    if (draft->outputs[o]) name_sequence(reader, draft->outputs[o], (Sequence){.n = n, .items = items});
+  }
+  return false;
 }
 
 /* ---- SplitToSequence ---- */
