@@ -47,6 +47,10 @@ static bool combines(const Node *node) {
   return op_has_attribute(node->op, ATTR_reduction) && node_word(node, ATTR_reduction) != SCATTER_none;
 }
 
+static bool interpolates(const Node *node) {
+  return is_op(node, OP_Resize) && node_word(node, ATTR_mode) != RESIZE_nearest;
+}
+
 /* It has no number of a draw. */
 static bool is_idle_dropout(const Node *node) {
   return is_op(node, OP_Dropout) && node->n_inputs <= node->op->max_inputs;
@@ -62,7 +66,7 @@ static bool computes_in_f32(const Fit *fit, const Node *node) {
   bool any = false, at_hand = !is_op(node, OP_Cast) && !is_op(node, OP_BitCast);
   for (int i = 0; i < node->n_inputs; i++) {
     if (!is_stored(node->inputs[i])) continue;
-    if ((!op_lists_type(node, i) && !is_idle_dropout(node)) || combines(node)) return true;
+    if ((!op_lists_type(node, i) && !is_idle_dropout(node)) || combines(node) || interpolates(node)) return true;
     any |= !node->inputs[i]->data;
     at_hand &= at_hand_in_f32(fit, node->inputs[i]);
   }

@@ -187,11 +187,12 @@ bool read_resize(Graph *graph, const Node *node, Resize *resize) {
 bool shape_resize(Graph *graph, Node *node) {
   Resize resize;
   if (!read_resize(graph, node, &resize)) return false;
-  if (node_word(node, ATTR_mode) != RESIZE_nearest && node->inputs[0]->dtype != RNNCC_F32)
-    return shape_unsupported(node, "only the nearest element is taken of %s; interpolation needs f32",
+  DType dtype = node->inputs[0]->dtype;
+  if (node_word(node, ATTR_mode) != RESIZE_nearest && dtype != RNNCC_F32 && !dtype_is_stored(dtype))
+    return shape_unsupported(node, "only the nearest element is taken of %s; interpolation needs f32, f16 or bf16",
                              shape_text(graph, node->inputs[0]));
   bool crops = node_word(node, ATTR_coordinate_transformation_mode) == COORDINATES_tf_crop_and_resize;
-  if (crops && !dtype_is_float(node->inputs[0]->dtype))
+  if (crops && !dtype_is_float(dtype))
     return shape_unsupported(node, "only floats are extrapolated, found %s", shape_text(graph, node->inputs[0]));
   return set_shape(graph, node, 0, resize.rank, resize.out);
 }

@@ -13,7 +13,8 @@ KINDS = {"f16": numpy.float16, "bf16": ml_dtypes.bfloat16}
 
 
 def network(dtype, half):
-    """Convolution, scale and shift of channels, activation, pools, concatenation, product, softmax, scatter-add."""
+    """Convolution, scale and shift of channels, activation, pools, concatenation, interpolation, product, softmax,
+    scatter-add."""
     kind, rng, model = {"f32": numpy.float32, **KINDS}[dtype], numpy.random.default_rng(8), Model()
 
     def weights(*shape):
@@ -25,6 +26,7 @@ def network(dtype, half):
                                           model.constant(numpy.ones(32, kind))])
     y = model.node("Relu", [y])
     y = model.node("Concat", [y, model.node("MaxPool", [y], kernel_shape=[3, 3], pads=[1, 1, 1, 1])], axis=1)
+    y = model.node("Resize", [y, "", model.constant(numpy.array([1, 1, 4 / 3, 5 / 3], numpy.float32))], mode="linear")
     y = model.node("Flatten", [model.node("GlobalAveragePool", [y])])
     y = model.node("Softmax", [model.node("Gemm", [y, weights(64, 30), weights(30)])], axis=-1)
     y = model.node("ScatterElements", [y, model.constant(numpy.array([[0, 0, 3]])), weights(1, 3)], axis=1,
