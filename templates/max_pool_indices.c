@@ -9,6 +9,7 @@
  * legal: float double int8_t uint8_t */
 typedef float T;
 
+#include "parts/least.h"
 #include "parts/pool_windows.h"
 
 /* 1: an index counts the volume's elements with the first axis running fastest, not the last.
@@ -38,7 +39,7 @@ static Place search_row(const Pool *p, const T *x, Place best, int64_t d, int64_
 
 /* The window that begins at (d, h, w) of the volume x. */
 static Place search(const Pool *p, const T *x, int64_t d, int64_t h, int64_t w) {
-  Place best = {.d = -1};
+  Place best = {.value = least(), .d = -1};
   for (int64_t qr = 0; qr < WINDOW_D * WINDOW_H; qr++) {
     int64_t depth = d + qr / WINDOW_H * DILATION_D, height = h + qr % WINDOW_H * DILATION_H;
     if (depth < 0 || depth >= p->depth || height < 0 || height >= p->height) continue;
@@ -47,13 +48,14 @@ static Place search(const Pool *p, const T *x, int64_t d, int64_t h, int64_t w) 
   return best;
 }
 
-static int64_t index_of(const Pool *p, Place at) {
-  if (COLUMN_MAJOR) return at.d + p->depth * (at.h + p->height * at.w);
-  return (at.d * p->height + at.h) * p->width + at.w;
+/* In a volume that begins with element `volume`. With dilations a window may have no point: -1. */
+static int64_t index_of(const Pool *p, Place at, int64_t volume) {
+  if (at.d < 0) return -1;
+  if (COLUMN_MAJOR) return volume + at.d + p->depth * (at.h + p->height * at.w);
+  return volume + (at.d * p->height + at.h) * p->width + at.w;
 }
 
-/* x: [volumes, depth, height, width]; y and indices: [volumes, out_d, out_h, out_w]. Every window
- * has a point in the input. */
+/* x: [volumes, depth, height, width]; y and indices: [volumes, out_d, out_h, out_w]. */
 static void max_pool_indices(const Team *team, const T *x, T *y, int64_t *indices, int64_t volumes, int64_t depth,
                              int64_t height, int64_t width, int64_t out_d, int64_t out_h, int64_t out_w, int64_t front,
                              int64_t top, int64_t left) {
@@ -66,7 +68,7 @@ static void max_pool_indices(const Team *team, const T *x, T *y, int64_t *indice
       Place best =
           search(&pool, x + volume * size, plane * STRIDE_D - front, row * STRIDE_H - top, o * STRIDE_W - left);
       y[item * out_w + o] = best.value;
-      indices[item * out_w + o] = volume * size + index_of(&pool, best);
+      indices[item * out_w + o] = index_of(&pool, best, volume * size);
     }
   }
 }

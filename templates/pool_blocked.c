@@ -124,6 +124,9 @@ SIMD_FUNCTION int64_t counted_columns(int pixel, int64_t first, bool inside) {
   return count;
 }
 
+/* With dilations a window may have no point at all: its mean is 0. */
+SIMD_FUNCTION int64_t counted(const Row *row, int64_t columns) { return max_i64(1, row->counted * columns); }
+
 /* `inside`: no window of the tile reaches into the padding. */
 SIMD_FUNCTION void tile(const Row *row, int64_t column, int columns, bool inside) {
   vec down[TILE_REACH];
@@ -136,7 +139,7 @@ SIMD_FUNCTION void tile(const Row *row, int64_t column, int columns, bool inside
   for (int i = 0; i < columns; i++) {
     if (ANY_WIDTH && !inside && column + i >= OUT_W) continue;
     vec result = combine_columns(down, i, first, inside);
-    if (KIND != POOL_MAX) result = vdiv(result, vset((float)(row->counted * counted_columns(i, first, inside))));
+    if (KIND != POOL_MAX) result = vdiv(result, vset((float)counted(row, counted_columns(i, first, inside))));
     vstore(row->y + (column + i) * PIXEL, result);
   }
 }

@@ -42,11 +42,7 @@ typedef struct Pool {
 
 static inline T larger(T a, T b) { return a > b || a != a ? a : b; }
 
-/* The least value of the type. */
-static inline T least(void) {
-  if ((T)0.5f != 0) return (T)-__builtin_inff();
-  return (T)-1 > 0 ? 0 : (T)-128;
-}
+#include "parts/least.h"
 
 static float power(float x, float exponent) {
   float lanes[LANES];
@@ -87,18 +83,21 @@ static void divide_floats(float *y, int64_t count, float by) {
   }
 }
 
+/* With dilations a window may have no point at all: its mean is 0. */
+static inline int64_t counted(int64_t rows, int64_t columns) { return max_i64(1, rows * columns); }
+
 /* Divides columns begin..end-1, whose windows all count the same points or are counted one by one. */
 static void divide_columns(const Pool *p, T *y, int64_t in_rows, int64_t begin, int64_t end, bool alike) {
   bool padded = KIND == POOL_MEAN_WITH_PADDING;
   if (COLUMNS > 0 && alike) {
-    divide_floats((float *)(void *)(y + begin), end - begin, (float)(in_rows * WINDOW_W));
+    divide_floats((float *)(void *)(y + begin), end - begin, (float)counted(in_rows, WINDOW_W));
     return;
   }
   for (int64_t o = begin; o < end; o++) {
     int64_t in_columns = alike ? WINDOW_W
                                : points(o, WINDOW_W, STRIDE_W, DILATION_W, p->width, p->left, padded ? p->right : 0,
                                         padded ? -p->left : 0);
-    y[o] /= (T)(in_rows * in_columns);
+    y[o] /= (T)counted(in_rows, in_columns);
   }
 }
 

@@ -274,7 +274,7 @@ static int64_t points_counted(const Node *node, const Window *window, const int6
 
 static double window_mean(const Node *node, const Window *window, const Tensor *x, int64_t first, const int64_t *o) {
   PointSum all = sum_of_points(window, x, first, o);
-  return all.sum / (double)points_counted(node, window, o, all.inside);
+  return all.sum / fmax(1, (double)points_counted(node, window, o, all.inside));
 }
 
 /* Of the sum of `inside` numbers, as ir/integer_mean.h says. A window of no point has the mean 0. */
@@ -337,7 +337,7 @@ const char *ref_max_pool(const Node *node, const Tensor *const *inputs, Tensor *
       tensor_set(outputs[0], i, -INFINITY);
     else
       copy_element(outputs[0], i, x, first + at);
-    if (indices) tensor_set_int(indices, i, first + plane_index(node, &window, at));
+    if (indices) tensor_set_int(indices, i, at < 0 ? -1 : first + plane_index(node, &window, at));
   }
   return NULL;
 }

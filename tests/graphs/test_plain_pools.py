@@ -47,3 +47,27 @@ def test_plain_pools_equal_the_reference(reference, compile, tmp_path, target):
     model, feeds = merged(parts)
     path = model.write(tmp_path)
     assert_same(run_module(compile(path, f"--target={target}"), feeds), reference.run(model, path, feeds))
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("blocked", [False, True])
+@pytest.mark.parametrize("height, width", [(2, 2), (2, 4), (4, 2), (2, 3)])
+def test_a_window_that_steps_over_the_input_has_no_points(compile, reference, tmp_path, blocked, height, width):
+    """Its mean is 0, as ONNX Runtime's plain kernel says, and its maximum the least number, which no element is: index -1."""
+    model, dilated = Model(), dict(kernel_shape=[2, 2], dilations=[3, 3], pads=[1, 1, 1, 1])
+    x = model.input("x", "f32", [1, 16, height, width])
+    y = model.node("Conv", [x, model.constant(numpy.eye(16, dtype="f").reshape(16, 16, 1, 1))]) if blocked else x
+    model.output(model.node("Relu", [model.node("AveragePool", [y], **dilated)]))
+    if not blocked:
+        model.output(*model.node("MaxPool", [y], 2, **dilated))
+    feeds = {"x": numpy.random.default_rng(1).uniform(1, 2, (1, 16, height, width)).astype("f")}
+    due, path = model.onnx_run(feeds), model.write(tmp_path)
+    mean = numpy.nan_to_num(due[model.outputs[0]])  # that of blocked tensors says NaN
+    assert numpy.any(mean == 0)
+    for got in (run_module(compile(path), feeds, threads=(1, 3)), reference.run(model, path, feeds)):
+        numpy.testing.assert_allclose(got[model.outputs[0]], mean, rtol=1e-6)
+        if not blocked:
+            values, indices = (got[name] for name in model.outputs[1:])
+            none = due[model.outputs[1]] < -1e38
+            assert numpy.all(none == (values == -numpy.inf)) and numpy.all(indices[none] == -1) and none.any()
+            numpy.testing.assert_array_equal(indices[~none], due[model.outputs[2]][~none])

@@ -411,7 +411,7 @@ FUNCTIONS = [
     ("a function called for too much", call("x", outputs=["y", "z"]), [function(["a"], ["b"], relu(["a"], ["b"]))], 2,
      ["call: the call has 2 outputs, the function Own only 1"]),
     ("a function called with too little", call(), [function(["a"], ["b"], relu(["a"], ["b"]))], 2,
-     ["call/n: input 0 of Relu is absent (""), but it is required"]),
+     ['call/n: input 0 of Relu is absent (""), but it is required']),
     ("a function that calls itself", call("x"), [function(["a"], ["b"], call("a", outputs=["b"]))], 2,
      ["call/call: the function Own calls itself"]),
     ("a function that reads what nothing makes", call("x"), [function(["a"], ["b"], relu(["x"], ["b"]))], 2,
