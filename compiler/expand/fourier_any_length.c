@@ -2,9 +2,10 @@
 /*
  * Discrete Fourier transforms of n points, where only the run knows n: by the chirp of fourier.c (Bluestein, 1970),
  * with transforms of a period that is long enough for the largest n. So all that depends on n is the chirp,
- *   w[k] = e^(i pi d^2 / n), d = min(k, period - k), where d < n; else 0.
- * x times conj(w) is convolved with w around the period and multiplied by conj(w) again. The inverse has w and conj(w)
- * exchanged, and divides by n.
+ *   w[k] = e^(i pi d^2 / n), d = min(k, period - k).
+ * x times conj(w), which is 0 from n on, is convolved with w around the period and multiplied by conj(w) again: of w,
+ * the first n results read only what is less than n from the begin or the end. The inverse has w and conj(w) exchanged,
+ * and divides by n.
  */
 #include <math.h>
 
@@ -30,9 +31,7 @@ static Chirp chirp_of(const Formula *f, Value *n, int64_t period) {
   Value *d = distances(f, period), *two = integers(f, 1, (const int64_t[]){2});
   Value *turns = cast(f, apply2(f, OP_Mod, times(f, d, d), times(f, n, two)), RNNCC_F32);
   Value *angle = times(f, over(f, turns, cast(f, n, RNNCC_F32)), number(f, turns, M_PI));
-  Value *zero = number(f, turns, 0), *within = apply2(f, OP_Less, d, n);
-  return (Chirp){apply3(f, OP_Where, within, apply(f, OP_Cos, angle), zero),
-                 apply3(f, OP_Where, within, apply(f, OP_Sin, angle), zero)};
+  return (Chirp){apply(f, OP_Cos, angle), apply(f, OP_Sin, angle)};
 }
 
 static Chirp conjugate(const Formula *f, Chirp w) { return (Chirp){w.real, apply(f, OP_Neg, w.imaginary)}; }
