@@ -73,6 +73,15 @@ static bool computes_in_f32(const Fit *fit, const Node *node) {
   return any && at_hand;
 }
 
+/* Kernels compute statistics in f32. Were they to be of bf16, they are rounded, also where no input is. */
+static bool rounds_statistics(Graph *graph, Node *node) {
+  if (!op_has_attribute(node->op, ATTR_stash_type)) return false;
+  set_attribute(graph, node, attribute_int(ATTR_stash_type, 1));
+  bool any = false;
+  for (int i = 1; i < node->n_outputs; i++) any |= is_stored(node->outputs[i]);
+  return any;
+}
+
 /* Rounds results to f16 for the readers that need f16. */
 static void round_results(const Fit *fit, Node *node, Value *const *narrow) {
   const Builder builder = builder_at(fit, node);
@@ -143,7 +152,7 @@ void legalize_types(Graph *graph) {
     if (is_op(nodes[n], OP_Pow)) fit_exponent(&fit, nodes[n]);
     if (reduces_bools(nodes[n]))
       reduce_bytes(&fit, nodes[n]);
-    else if (computes_in_f32(&fit, nodes[n]))
+    else if (rounds_statistics(graph, nodes[n]) || computes_in_f32(&fit, nodes[n]))
       compute_in_f32(&fit, nodes[n]);
     else
       graph_append(graph, nodes[n]);

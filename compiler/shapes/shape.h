@@ -64,6 +64,9 @@ bool set_shape(Graph *graph, Node *node, int output, int rank, const Dim *const 
 bool shape_same(Graph *graph, Node *node);
 /* Sets output 0 to the shape that the op gives these operands, by the node's attributes. */
 bool shape_as(Graph *graph, const Node *node, OpKind op, int n_operands, Value **operands);
+/* Sets those outputs past the first that are wanted, a number for each row: rows are input 0's axes from `axis` on.
+ * Their type is the one of ONNX that `stash_type` says; false with an error if it says another than f32 and bf16. */
+bool set_row_statistics(Graph *graph, Node *node, int axis);
 /* Sets output 0 to the broadcast of all present inputs. False with an error that names two that do not fit. */
 bool broadcast_inputs(Graph *graph, Node *node);
 

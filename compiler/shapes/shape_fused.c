@@ -146,12 +146,9 @@ bool shape_skip_norm(Graph *graph, Node *node) {
 
 /* The inverse deviation of each row, too. */
 bool shape_simplified_norm(Graph *graph, Node *node) {
-  const Value *x = node->inputs[0];
-  const Dim *rows[MAX_RANK];
-  int axis = check_axis(node, "axis", node_int(node, ATTR_axis), x->rank);
-  if (axis < 0 || !shape_as(graph, node, OP_RMSNormalization, 2, node->inputs)) return false;
-  for (int k = 0; k < x->rank; k++) rows[k] = k < axis ? x->shape[k] : dim_const(graph->dims, 1);
-  return set_shape(graph, node, 1, x->rank, rows);
+  int axis = check_axis(node, "axis", node_int(node, ATTR_axis), node->inputs[0]->rank);
+  return axis >= 0 && shape_as(graph, node, OP_RMSNormalization, 2, node->inputs) &&
+         set_row_statistics(graph, node, axis);
 }
 
 static bool check_table(Graph *graph, const Node *node, int input, const Dim *hidden) {

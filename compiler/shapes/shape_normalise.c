@@ -23,17 +23,28 @@ static int row_axis(const Node *node) {
   return check_axis(node, "axis", node_int(node, ATTR_axis), node->inputs[0]->rank);
 }
 
-/* ONNX LayerNormalization: rows are the axes from `axis` on; each row's mean and inverse deviation may be wanted. */
-bool shape_layer_norm(Graph *graph, Node *node) {
+bool set_row_statistics(Graph *graph, Node *node, int axis) {
+  enum { OF_F32 = 1, OF_BF16 = 16 }; /* TensorProto.DataType */
   const Value *x = node->inputs[0];
   const Dim *rows[MAX_RANK];
+  int64_t stash = node_int(node, ATTR_stash_type);
+  for (int k = 0; k < x->rank; k++) rows[k] = k < axis ? x->shape[k] : dim_const(graph->dims, 1);
+  for (int i = 1; i < node->n_outputs; i++) {
+    if (!node->outputs[i]) continue;
+    if (stash != OF_F32 && stash != OF_BF16)
+      return shape_error(node, "`stash_type` is %lld; it must be 1, f32, or 16, bf16", (long long)stash);
+    node->outputs[i]->dtype = stash == OF_F32 ? RNNCC_F32 : RNNCC_BF16;
+    set_shape(graph, node, i, x->rank, rows);
+  }
+  return true;
+}
+
+/* ONNX LayerNormalization: rows are the axes from `axis` on; each row's mean and inverse deviation may be wanted. */
+bool shape_layer_norm(Graph *graph, Node *node) {
   int axis = row_axis(node);
   if (axis < 0 || !check_parameters(graph, node, 1, axis)) return false;
   if (node_input(node, 2) && !check_parameters(graph, node, 2, axis)) return false;
-  for (int k = 0; k < x->rank; k++) rows[k] = k < axis ? x->shape[k] : dim_const(graph->dims, 1);
-  set_shape(graph, node, 1, x->rank, rows);
-  set_shape(graph, node, 2, x->rank, rows);
-  return shape_same(graph, node);
+  return set_row_statistics(graph, node, axis) && shape_same(graph, node);
 }
 
 bool shape_rms_norm(Graph *graph, Node *node) {
