@@ -10,6 +10,7 @@
 static const float *floats(const Node *node, int input) { return node->inputs[input]->data; }
 
 static bool normalise(const Node *node, ChannelAffine *affine) {
+  if (node_int(node, ATTR_training_mode)) return false; /* by the statistics of the batch */
   for (int i = 1; i < 5; i++)
     if (!node->inputs[i]->data) return false;
   double epsilon = node_float(node, ATTR_epsilon);

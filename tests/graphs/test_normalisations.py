@@ -3,7 +3,7 @@
 import numpy
 import pytest
 
-from graphs.normalisation_models import NORMALISATIONS
+from graphs.normalisation_models import NORMALISATIONS, uniform
 from graphs.test_reference_onnx import FUNCTION_ERROR, assert_close, peer_run
 from support.emitted import assert_same, run_module
 from support.merge import merged
@@ -113,6 +113,27 @@ def test_parameters_by_group_are_those_of_each_of_its_channels(compile, tmp_path
         model.output(model.node("GroupNormalization", [x, *constants], num_groups=3))
         outputs.append(run_module(compile(model.write(tmp_path)), feeds))
     assert_same(*outputs)
+
+
+def test_a_batch_normalisation_that_trains_goes_by_the_batch_also_where_it_is_computed_when_compiling(compile, tmp_path):
+    rng, model = numpy.random.default_rng(8), Model()
+    x, constants = uniform(rng, (3, 4, 5, 2)), [model.constant(uniform(rng, 4, 0.5)) for _ in range(4)]
+    for data in (model.input("x", "f32", x.shape), model.constant(x)):
+        model.output(*model.node("BatchNormalization", [data, *constants], 3, training_mode=1, momentum=0.75))
+    got, due = run_module(compile(model.write(tmp_path)), {"x": x}), model.onnx_run({"x": x})
+    for output in model.outputs:
+        assert_close(got[output], due[output], ROUNDINGS * EPSILON)
+
+
+def test_a_batch_normalisation_that_trains_is_not_part_of_a_quantised_convolution(rnncc, tmp_path):
+    rng, model = numpy.random.default_rng(9), Model("net")
+    x = model.node("Conv", [model.input("x", "f32", [1, 3, 9, 9]), model.constant(uniform(rng, (4, 3, 3, 3)))])
+    constants = [model.constant(uniform(rng, 4, 0.5)) for _ in range(4)]
+    model.output(model.node("BatchNormalization", [x, *constants], training_mode=1))
+    numpy.save(tmp_path / "x.npy", uniform(rng, (1, 3, 9, 9)))
+    done = rnncc("quantize", model.write(tmp_path), "-o", tmp_path / "q.json", f"--data={tmp_path}/x.npy")
+    assert done.returncode == 0, done.stderr
+    assert '"BatchNormalization"' in (tmp_path / "q.json").read_text()
 
 
 def written_out(model, x, width, centred):
