@@ -4,19 +4,19 @@
 #include <math.h>
 
 #include "ir/op.h"
+#include "ir/tensor.h"
 
 /* ---- batch normalisation ---- */
 
-static const float *floats(const Node *node, int input) { return node->inputs[input]->data; }
-
+/* The parameters may be of other types than x. */
 static bool normalise(const Node *node, ChannelAffine *affine) {
   if (node_int(node, ATTR_training_mode)) return false; /* by the statistics of the batch */
   for (int i = 1; i < 5; i++)
     if (!node->inputs[i]->data) return false;
   double epsilon = node_float(node, ATTR_epsilon);
   for (int64_t c = 0; c < affine->C; c++) {
-    affine->s[c] = (double)floats(node, 1)[c] / sqrt((double)floats(node, 4)[c] + epsilon);
-    affine->t[c] = (double)floats(node, 2)[c] - affine->s[c] * (double)floats(node, 3)[c];
+    affine->s[c] = value_element(node->inputs[1], c) / sqrt(value_element(node->inputs[4], c) + epsilon);
+    affine->t[c] = value_element(node->inputs[2], c) - affine->s[c] * value_element(node->inputs[3], c);
   }
   return true;
 }

@@ -120,3 +120,55 @@ def test_statistics_of_another_type_are_refused(rnncc, tmp_path, op):
         done = rnncc(write(tmp_path, model), "--emit=c", "-o", tmp_path / "c")
         assert done.returncode == status, done.stderr
         assert not status or "`stash_type` is 11; it must be 1, f32, or 16, bf16" in done.stderr
+
+
+# Parameters of another type than the data
+
+def image(rng, dtype, parameters, statistics):
+    x, positive = uniform(rng, 2, 3, 7, 9).astype(dtype), rng.uniform(0.5, 2, 3).astype(statistics)
+    scale, bias = (uniform(rng, 3).astype(parameters) for _ in range(2))
+    return {"x": x, "scale": scale, "bias": bias, "mean": uniform(rng, 3).astype(statistics), "var": positive}
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("trains", [0, 1])
+@pytest.mark.parametrize("dtype, parameters, statistics", [(F16, F32, F32), (F16, F16, F32), (F32, F16, F16)], ids=str)
+def test_a_batch_normalisation_has_parameters_and_statistics_of_other_types(check, dtype, parameters, statistics, trains):
+    arrays = image(numpy.random.default_rng(6), dtype, parameters, statistics)
+    outputs = ["y", "running_mean", "running_var"] if trains else ["y"]
+    due = by_onnx_runtime("BatchNormalization", arrays, outputs, opset=15, training_mode=trains)
+    check(due, "BatchNormalization", arrays, outputs, opset=15, training_mode=trains)
+
+
+def test_behind_a_convolution_such_a_batch_normalisation_is_part_of_it(compile, tmp_path):
+    rng = numpy.random.default_rng(7)
+    constants = image(rng, F32, F16, F16) | {"w": uniform(rng, 3, 2, 3, 3)}
+    nodes = [helper.make_node("Conv", ["image", "w"], ["x"]),
+             helper.make_node("BatchNormalization", ["x", "scale", "bias", "mean", "var"], ["y"])]
+    model = model_of(nodes, {"image": (TensorProto.FLOAT, (1, 2, 9, 9))}, {"y": (TensorProto.FLOAT, None)},
+                     {name: array for name, array in constants.items() if name != "x"}, opset=15)
+    feeds = {"image": uniform(rng, 1, 2, 9, 9)}
+    got = run_module(compile(write(tmp_path, model)), feeds, threads=(1, 2))
+    assert_types_and_numbers(got, onnxruntime_run(model, feeds))
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("dtype, scale", [(F16, F32), (F32, F16), (F32, BF16), (BF16, F32)], ids=str)
+def test_a_root_mean_square_normalisation_has_the_type_of_its_scale(check, dtype, scale):
+    """Which ONNX Runtime refuses of RMSNormalization."""
+    arrays = rows(numpy.random.default_rng(8), dtype, bias=False)
+    arrays["scale"] = arrays["scale"].astype(scale)
+    due = layer_norm(arrays, 1e-5, {"y": scale, "inverse": F32}, centred=False)
+    check(due, "SimplifiedLayerNormalization", arrays, ["y", "inverse"])
+    due.pop("inverse")
+    check(due, "RMSNormalization", arrays, ["y"], opset=23)
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("mode", ["linear", "nearest"])
+@pytest.mark.parametrize("dtype, places", [(F16, F32), (F32, F16)], ids=str)
+def test_a_grid_has_another_type_than_the_image(check, dtype, places, mode):
+    rng = numpy.random.default_rng(9)
+    arrays = {"x": uniform(rng, 2, 3, 5, 8).astype(dtype), "grid": (uniform(rng, 2, 4, 6, 2) / 2).astype(places)}
+    due = by_onnx_runtime("GridSample", arrays, ["y"], opset=20, mode=mode)
+    check(due, "GridSample", arrays, ["y"], opset=20, mode=mode)

@@ -291,6 +291,23 @@ def test_equalising_reaches_convolutions_and_groups(rnncc, tmp_path):
     assert np.allclose(second.max((1, 2, 3)), third.max((0, 2, 3)), rtol=0.1)
 
 
+def test_a_batch_normalisation_with_numbers_of_f16_is_part_of_its_convolution(rnncc, tmp_path):
+    """As one with the same numbers in f32 is."""
+    weights, data = normal(K, C, 3, 3), save(tmp_path, "x", [normal(1, C, H, H) for _ in range(4)])
+    numbers = [np.abs(normal(K)).astype(np.float16) + np.float16(0.5) for _ in range(4)]
+    scales = []
+    for dtype in (np.float32, np.float16):
+        model = Model("normal")
+        x = model.node("Conv", [model.input("x", "f32", [1, C, H, H]), model.constant(weights)])
+        constants = [model.constant(array.astype(dtype)) for array in numbers]
+        model.output(model.node("BatchNormalization", [x, *constants], outputs=["y"]))
+        quantise(rnncc, model.write(tmp_path), tmp_path / "q.json", data=data)
+        written = Written(tmp_path / "q.json")
+        scales.append(written.dequantised(written.node("n0", "Conv")["inputs"][1])[1])
+        assert not [node for node in written.model["nodes"] if node["op"] == "BatchNormalization"]
+    np.testing.assert_allclose(scales[1], scales[0], rtol=1e-6)
+
+
 @pytest.mark.parametrize("op, gates", [("LSTM", 4), ("GRU", 3), ("RNN", 1)])
 @pytest.mark.parametrize("directions", [1, 2])
 def test_recurrent_weights_have_a_scale_by_row_and_direction(rnncc, rnnrun, compile, tmp_path, op, gates, directions):
