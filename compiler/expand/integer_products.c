@@ -15,7 +15,7 @@
 
 static const double EXACT = 0x1p24; /* f32 holds all integers up to here */
 
-/* An operand and its zero points: one, or one for each element of an axis. */
+/* An operand and its zero points: one, one for each element of an axis, or as many as broadcast to its rank. */
 typedef struct Whole {
   Value *x, *zero;
   int axis; /* negative: from the end */
@@ -31,21 +31,26 @@ typedef struct Product {
 
 static bool is_known(const Whole *it) { return it->x->data && (!it->zero || it->zero->data); }
 
-/* Extent and stride of the axis of the zero points. */
-static void zero_axis(const Whole *it, int64_t *extent, int64_t *inner) {
-  int axis = normal_axis(it->axis, it->x->rank);
-  *extent = it->zero && value_count(it->zero) > 1 ? dim_value(it->x->shape[axis]) : 1;
-  *inner = 1;
-  for (int k = axis + 1; k < it->x->rank; k++) *inner *= dim_value(it->x->shape[k]);
+/* Of element i of x. */
+static double zero_at(const Whole *it, int64_t i) {
+  if (!it->zero) return 0;
+  int own_axis = normal_axis(it->axis, it->x->rank);
+  int64_t place = 0, stride = 1;
+  for (int axis = it->x->rank - 1; axis >= 0; axis--) {
+    int64_t extent = dim_value(it->x->shape[axis]), numbers = axis == own_axis ? value_count(it->zero) : 1;
+    if (it->zero->rank > 1) numbers = dim_value(it->zero->shape[axis]);
+    if (numbers > 1) place += i % extent * stride;
+    stride *= numbers;
+    i /= extent;
+  }
+  return value_element(it->zero, place);
 }
 
 /* Weights minus zero point, computed here: constant folding does not fold what grows. */
 static Value *constant_centred(const Formula *f, const Whole *it) {
-  int64_t count = value_count(it->x), shape[MAX_RANK], extent, inner;
+  int64_t count = value_count(it->x), shape[MAX_RANK];
   float *data = ARENA_ARRAY(f->graph->arena, float, count);
-  zero_axis(it, &extent, &inner);
-  for (int64_t i = 0; i < count; i++)
-    data[i] = (float)(value_element(it->x, i) - (it->zero ? value_element(it->zero, i / inner % extent) : 0));
+  for (int64_t i = 0; i < count; i++) data[i] = (float)(value_element(it->x, i) - zero_at(it, i));
   for (int axis = 0; axis < it->x->rank; axis++) shape[axis] = dim_value(it->x->shape[axis]);
   return graph_constant(f->graph, f->name, RNNCC_F32, it->x->rank, shape, data);
 }
@@ -67,9 +72,14 @@ static double greatest_magnitude(const Whole *it) {
   return most;
 }
 
+/* One for each output, the same in all matrices? */
+static bool is_of_outputs(const Value *zero, const Product *p) {
+  return value_count(zero) == p->outputs && (zero->rank == 1 || dim_equals(zero->shape[zero->rank - 1], p->outputs));
+}
+
 static bool weights_known(const Product *p) {
   const Value *zero = p->w.zero;
-  return p->w.x->data && (!zero || (zero->data && (value_count(zero) == 1 || value_count(zero) == p->outputs)));
+  return p->w.x->data && (!zero || (zero->data && (value_count(zero) == 1 || is_of_outputs(zero, p))));
 }
 
 /* The largest sum of an output's magnitudes of weights in a part of the depth. */
@@ -180,13 +190,25 @@ void expand_matmul_integer(const Formula *f, const Node *node, Value **results) 
   results[0] = cast(f, integer_matmul(f, node, a, b, NULL), RNNCC_I32);
 }
 
+/* Scales of the rows or columns of `it` as they broadcast to its product with `other`: a vector there leaves no axis.
+ */
+static Value *scales_of(const Formula *f, const Whole *it, Value *scales, const Whole *other) {
+  const Dim *shape[MAX_RANK];
+  Value *along = along_axis(f, scales, it->axis, it->x->rank);
+  if (other->x->rank > 1 || along->rank < 2) return along;
+  int rank = 0, across = along->rank - (it->axis == -1 ? 2 : 1);
+  for (int axis = 0; axis < along->rank; axis++)
+    if (axis != across) shape[rank++] = along->shape[axis];
+  return build_reshape(f, along, rank, shape);
+}
+
 /* The product's scale, a_scale * b_scale / y_scale, is rounded before it is used, as ONNX Runtime does. */
 void expand_qlinear_matmul(const Formula *f, const Node *node, Value **results) {
   if (integer_product_has_kernel(node)) return;
   Value *const *in = node->inputs;
   const Whole a = {in[0], in[2], row_axis(in[0])}, b = {in[3], in[5], -1};
   Value *sums = cast(f, integer_matmul(f, node, a, b, NULL), RNNCC_F32);
-  Value *scale = over(f, times(f, along_axis(f, in[1], row_axis(in[0]), in[0]->rank), in[4]), in[6]);
+  Value *scale = over(f, times(f, scales_of(f, &a, in[1], &b), scales_of(f, &b, in[4], &a)), in[6]);
   results[0] = quantised(f, times(f, sums, scale), in[7], node->outputs[0]->dtype);
 }
 
@@ -220,7 +242,7 @@ void expand_qgemm(const Formula *f, const Node *node, Value **results) {
 /* A B in floats, and the bias. */
 static Value *float_matmul(const Formula *f, const Node *node, Whole a, Value *a_scale, Whole b, Value *b_scale,
                            Value *bias) {
-  Value *scale = times(f, along_axis(f, a_scale, a.axis, a.x->rank), b_scale);
+  Value *scale = times(f, scales_of(f, &a, a_scale, &b), scales_of(f, &b, b_scale, &a));
   Value *y = times(f, cast(f, integer_matmul(f, node, a, b, NULL), RNNCC_F32), scale);
   return bias ? plus(f, y, bias) : y;
 }

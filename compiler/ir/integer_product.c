@@ -109,6 +109,14 @@ static bool is_row(const Value *value, const Dim *columns) {
   return true;
 }
 
+/* One number for all, or one for each column, the same in all matrices. */
+static bool is_of_columns(const Value *value, const Dim *columns) {
+  if (is_one(value)) return true;
+  for (int axis = 0; axis < value->rank - 1; axis++)
+    if (!dim_equals(value->shape[axis], 1)) return false;
+  return value->shape[value->rank - 1] == columns;
+}
+
 static bool scales_have_kernel(const Node *node, const ProductInputs *at) {
   const Value *a = node_input(node, at->a_scale), *b = node_input(node, at->b_scale);
   if (at->addend >= 0) return is_one(a);
@@ -131,9 +139,10 @@ bool integer_product_has_kernel(const Node *node) {
   bool is_gemm = at->op == OP_QGemm, turned = is_gemm && node_int(node, ATTR_transB) != 0;
   if ((zero && !zero->data) || b->rank < 2 || a->rank < 1) return false;
   if (!is_one(node_input(node, at->a_zero)) || !scales_have_kernel(node, at)) return false;
+  const Dim *columns = b->shape[b->rank - (turned ? 2 : 1)];
+  if (!is_of_columns(zero, columns) || !is_of_columns(node_input(node, at->b_scale), columns)) return false;
   if (!b->data) return matrix_of_run_has_kernel(node, at);
   if (is_gemm && node_int(node, ATTR_transA) != 0) return false;
-  const Dim *columns = b->shape[b->rank - (turned ? 2 : 1)];
   int64_t depth = dim_value(b->shape[b->rank - (turned ? 1 : 2)]);
   if (depth == 0 || value_count(b) == 0) return false;
   if (!is_row(node_input(node, at->bias), columns) || !is_row(node_input(node, at->addend), columns)) return false;

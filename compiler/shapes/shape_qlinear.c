@@ -105,14 +105,15 @@ static bool check_bias(Graph *graph, const Node *node, int input, const Value *b
 bool shape_integer_to_float(Graph *graph, Node *node) {
   const Value *a = node->inputs[0], *b = node->inputs[1];
   if (!shape_as(graph, node, OP_MatMul, 2, node->inputs) || !check_rank(graph, node, 1, 2, MAX_RANK)) return false;
-  int rows = a->rank > 1 ? -2 : -1;
-  return check_scales(graph, node, 2, a, rows) && check_scales(graph, node, 4, a, rows) &&
-         check_scales(graph, node, 3, b, -1) && check_scales(graph, node, 5, b, -1) && check_bias(graph, node, 6, b);
+  return check_scales_of_matrix(graph, node, 2, a, -2) && check_scales_of_matrix(graph, node, 4, a, -2) &&
+         check_scales_of_matrix(graph, node, 3, b, -1) && check_scales_of_matrix(graph, node, 5, b, -1) &&
+         check_bias(graph, node, 6, b);
 }
 
 /* A of floats, B, its scale, its zero point, bias. */
 bool shape_dynamic_matmul(Graph *graph, Node *node) {
   const Value *b = node->inputs[1];
   return shape_as(graph, node, OP_MatMul, 2, node->inputs) && check_rank(graph, node, 1, 2, MAX_RANK) &&
-         check_scales(graph, node, 2, b, -1) && check_scales(graph, node, 3, b, -1) && check_bias(graph, node, 4, b);
+         check_scales_of_matrix(graph, node, 2, b, -1) && check_scales_of_matrix(graph, node, 3, b, -1) &&
+         check_bias(graph, node, 4, b);
 }

@@ -38,6 +38,28 @@ bool check_scales(Graph *graph, const Node *node, int input, const Value *x, int
                      (long long)axis, shape_text(graph, x), shape_text(graph, value));
 }
 
+/* Of x's rank, with its extents or 1, and 1 along the axis `across`? */
+static bool fits_matrices(const Value *value, const Value *x, int across) {
+  if (value->rank != x->rank) return false;
+  for (int axis = 0; axis < x->rank; axis++) {
+    const Dim *own = value->shape[axis];
+    if (!dim_equals(own, 1) && (axis == across || !same_dim(own, x->shape[axis]))) return false;
+  }
+  return true;
+}
+
+bool check_scales_of_matrix(Graph *graph, const Node *node, int input, const Value *x, int axis) {
+  const Value *value = node_input(node, input);
+  if (!value || x->rank > 1) {
+    bool whole = value && value->rank > 1 && fits_matrices(value, x, x->rank - (axis == -1 ? 2 : 1));
+    return whole ? check_scale_numbers(node, input) : check_scales(graph, node, input, x, axis);
+  }
+  if (!check_scale_numbers(node, input)) return false;
+  return (value->rank < 2 && value_max_count(value) == 1) ||
+         shape_error(node, "input %d must be one number, as %s is a vector; found %s", input, shape_text(graph, x),
+                     shape_text(graph, value));
+}
+
 /* ceil(extent / block) numbers along the axis, and as many as x has along the others. */
 static bool check_blocks(Graph *graph, const Node *node, int input, int axis, int64_t block) {
   if (!check_scale_numbers(node, input)) return false;
@@ -124,8 +146,9 @@ static bool check_product(Graph *graph, const Node *node, int a, int a_first, in
                           int b_last) {
   bool good = true;
   for (int input = a_first; input <= a_last; input++)
-    good &= check_scales(graph, node, input, node->inputs[a], node->inputs[a]->rank > 1 ? -2 : -1);
-  for (int input = b_first; input <= b_last; input++) good &= check_scales(graph, node, input, node->inputs[b], -1);
+    good &= check_scales_of_matrix(graph, node, input, node->inputs[a], -2);
+  for (int input = b_first; input <= b_last; input++)
+    good &= check_scales_of_matrix(graph, node, input, node->inputs[b], -1);
   return good;
 }
 
@@ -133,9 +156,16 @@ bool shape_matmul_integer(Graph *graph, Node *node) {
   return shape_of(graph, node, OP_MatMul, 0, 1) && check_product(graph, node, 0, 2, 2, 1, 3, 3);
 }
 
+/* Those of the result may be of its rows, too, if they say so by their rank. */
+static bool check_result(Graph *graph, const Node *node, int input) {
+  const Value *value = node_input(node, input), *y = node->outputs[0];
+  bool of_rows = value && value->rank > 1 && fits_matrices(value, y, y->rank - 1);
+  return of_rows ? check_scale_numbers(node, input) : check_scales_of_matrix(graph, node, input, y, -1);
+}
+
 bool shape_qlinear_matmul(Graph *graph, Node *node) {
   return shape_of(graph, node, OP_MatMul, 0, 3) && check_product(graph, node, 0, 1, 2, 3, 4, 5) &&
-         check_scales(graph, node, 6, node->outputs[0], -1) && check_scales(graph, node, 7, node->outputs[0], -1);
+         check_result(graph, node, 6) && check_result(graph, node, 7);
 }
 
 bool check_one_scale(Graph *graph, const Node *node, int input) {
