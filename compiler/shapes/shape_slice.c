@@ -215,11 +215,13 @@ PadAxis pad_axis(DimTable *dims, const Dim *extent, const Dim *before, const Dim
                    .extent = cropped(dims, cropped(dims, extent, before), after)};
 }
 
-/* Checks the pad against what is kept of the extent: reflect does not repeat the border, wrap goes round once. */
+/* Checks the pad against what is kept of the extent: reflect does not repeat the border, and goes back once;
+ * wrap goes round as often as it takes, but not of nothing. */
 static bool check_reach(Graph *graph, const Node *node, int axis, const Dim *pad) {
   PadMode mode = node_word(node, ATTR_mode);
   const Dim *most = node->inputs[0]->shape[axis];
   if (mode == PAD_reflect) most = dim_sub(graph->dims, most, dim_const(graph->dims, 1));
+  if (mode == PAD_wrap && dim_lower(most) > 0) return true;
   if (mode == PAD_constant || mode == PAD_edge || dim_at_most(graph->dims, pad, most)) return true;
   return shape_error(node, "a pad of %s on axis %d of %s; mode \"%s\" allows at most %s%s%s", dim_text(graph, pad),
                      axis, shape_text(graph, node->inputs[0]), node_string(node, ATTR_mode), dim_text(graph, most),

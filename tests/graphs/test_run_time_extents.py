@@ -389,3 +389,31 @@ def test_a_constant_is_padded_to_nothing(compile, reference, tmp_path, dtype):
         expected = model.onnx_run(feeds)
         assert_same(run_module(compile(path), feeds), expected)
         assert_same(reference.run(model, path, feeds), expected)
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("pads", [(5, 4), (0, 11), (-1, 7), (6, -1)])
+def test_what_starts_again_does_so_as_often_as_a_pad_is_long(compile, reference, tmp_path, pads):
+    """Of a known extent, of one that the run knows, and of a constant; what is cropped is cropped first."""
+    model = Model()
+    width, x = model.dim("W", 2, 4, 9), numpy.arange(6, dtype=numpy.float32).reshape(2, 3)
+    for data in (model.input("x", "f32", [2, 3]), model.input("r", "f32", [2, width]), model.constant(x)):
+        ends = model.constant(numpy.array([3, pads[0], 1, pads[1]]))
+        model.output(model.node("Pad", [data, ends], mode="wrap"))
+    path = model.write(tmp_path)
+    module = compile(path)
+    for extent in (2, 3, 9):
+        feeds = {"x": x, "r": numpy.arange(2 * extent, dtype=numpy.float32).reshape(2, extent)}
+        expected = model.onnx_run(feeds)
+        assert_same(run_module(module, feeds, threads=(1, 2)), expected)
+        assert_same(reference.run(model, path, feeds), expected)
+
+
+def test_nothing_does_not_start_again(rnncc, tmp_path):
+    model = Model()
+    x = model.input("x", "f32", [2])
+    empty, pads = model.constant(numpy.zeros(0, numpy.float32)), model.constant(numpy.array([1, 1]))
+    nothing = model.node("Pad", [empty, pads], mode="wrap")
+    model.output(model.node("Add", [x, nothing]))
+    done = rnncc(model.write(tmp_path), "--emit=c", "-o", tmp_path / "c")
+    assert done.returncode == 2 and 'mode "wrap" allows at most 0' in done.stderr
