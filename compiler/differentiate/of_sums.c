@@ -201,6 +201,7 @@ const char *of_batch_norm(const Gradient *g) {
   Value *x = node->inputs[0], *d = gradient_in(g), *of_channel[5];
   const Dim *shape[MAX_RANK];
   int64_t axes[MAX_RANK] = {0};
+  int n_axes = x->rank > 1 ? x->rank - 1 : 1; /* of one axis there is one channel */
   for (int axis = 2; axis < x->rank; axis++) axes[axis - 1] = axis;
   for (int axis = 0; axis < x->rank; axis++) shape[axis] = axis == 1 ? x->shape[1] : dim_const(f->graph->dims, 1);
   for (int i = 1; i < 5; i++) of_channel[i] = in_shape(f, node->inputs[i], x->rank, shape);
@@ -209,9 +210,9 @@ const char *of_batch_norm(const Gradient *g) {
   if (g->wanted[0]) g->dx[0] = times(f, d, times(f, of_channel[1], inverse));
   if (g->wanted[1]) {
     Value *normal = times(f, minus(f, x, of_channel[3]), inverse);
-    g->dx[1] = summed_away(f, times(f, d, normal), x->rank - 1, axes);
+    g->dx[1] = in_shape(f, summed_away(f, times(f, d, normal), n_axes, axes), 1, node->inputs[1]->shape);
   }
-  if (g->wanted[2]) g->dx[2] = summed_away(f, d, x->rank - 1, axes);
+  if (g->wanted[2]) g->dx[2] = in_shape(f, summed_away(f, d, n_axes, axes), 1, node->inputs[2]->shape);
   return NULL;
 }
 

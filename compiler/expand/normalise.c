@@ -20,8 +20,14 @@ void expand_mean_variance(const Formula *f, const Node *node, Value **results) {
   results[0] = over(f, centred, plus(f, deviation, number(f, x, 1e-9)));
 }
 
-/* A number a channel, [C], as an operand beside x[N, C, ...]. */
+/* Of x[N, C, ...]; of x[N] there is one. */
+static const Dim *channels_of(const Formula *f, const Value *x) {
+  return x->rank > 1 ? x->shape[1] : dim_const(f->graph->dims, 1);
+}
+
+/* A number a channel, [C], as an operand beside x. */
 static Value *by_channel(const Formula *f, Value *numbers, const Value *x) {
+  if (x->rank == 1) return numbers;
   const Dim *shape[MAX_RANK] = {x->shape[1]};
   for (int axis = 2; axis < x->rank; axis++) shape[axis - 1] = dim_const(f->graph->dims, 1);
   return build_reshape(f, numbers, x->rank - 1, shape);
@@ -39,7 +45,8 @@ static Value *running(const Formula *f, const Node *node, int input, Value *now)
   Graph *graph = f->graph;
   Value *kept = node->inputs[input], *weight = copied_weight(kept);
   double momentum = node_float(node, ATTR_momentum);
-  now = build_reshape(f, now, 1, &node->inputs[0]->shape[1]);
+  const Dim *channels = channels_of(f, node->inputs[0]);
+  now = build_reshape(f, now, 1, &channels);
   Value *next = plus(f, times(f, kept, number(f, kept, momentum)), times(f, now, number(f, now, 1 - momentum)));
   if (weight && graph->config && graph->config->training.wanted)
     *LIST_APPEND(graph->arena, graph->statistics, graph->n_statistics) =
@@ -52,9 +59,10 @@ void expand_batch_norm(const Formula *f, const Node *node, Value **results) {
   if (node_int(node, ATTR_training_mode) == 0) return;
   Value *x = node->inputs[0];
   int64_t axes[MAX_RANK] = {0};
+  int n_axes = x->rank > 1 ? x->rank - 1 : 1;
   for (int axis = 2; axis < x->rank; axis++) axes[axis - 1] = axis;
-  Value *mean = reduced(f, OP_ReduceMean, x, x->rank - 1, axes), *centred = minus(f, x, mean);
-  Value *variance = reduced(f, OP_ReduceMean, times(f, centred, centred), x->rank - 1, axes);
+  Value *mean = reduced(f, OP_ReduceMean, x, n_axes, axes), *centred = minus(f, x, mean);
+  Value *variance = reduced(f, OP_ReduceMean, times(f, centred, centred), n_axes, axes);
   Value *deviation = apply(f, OP_Sqrt, plus(f, variance, number(f, x, node_float(node, ATTR_epsilon))));
   Value *normal = over(f, centred, deviation);
   results[0] = plus(f, times(f, normal, by_channel(f, node->inputs[1], x)), by_channel(f, node->inputs[2], x));

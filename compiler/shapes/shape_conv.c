@@ -126,11 +126,13 @@ bool shape_max_unpool(Graph *graph, Node *node) {
   return set_shape(graph, node, 0, x->rank, shape);
 }
 
+/* Of one axis there is one channel. */
 bool shape_batch_norm(Graph *graph, Node *node) {
-  if (!check_rank(graph, node, 0, 2, MAX_RANK)) return false;
+  const Value *x = node->inputs[0];
+  if (!check_rank(graph, node, 0, 1, MAX_RANK)) return false;
   bool trains = node_int(node, ATTR_training_mode) != 0;
   if (node->n_outputs > 1 && !trains) return shape_error(node, "statistics are given only where `training_mode` is 1");
-  const Dim *C = node->inputs[0]->shape[1];
+  const Dim *C = x->rank > 1 ? x->shape[1] : dim_const(graph->dims, 1);
   bool good = true;
   for (int i = 1; i < 5; i++) good &= check_shape(graph, node, i, 1, &C, "[channels]");
   for (int i = 1; good && i < node->n_outputs; i++) good &= !node->outputs[i] || set_shape(graph, node, i, 1, &C);

@@ -140,11 +140,13 @@ def read_twice(b):
 # ---- batch normalisation ----
 
 def batch_norm(b, shape, **attributes):
-    mean, variance = (b.rng.uniform(low, 2, shape[1]).astype(numpy.float32) for low in (-2, 0.5))
+    C = shape[1] if len(shape) > 1 else 1
+    mean, variance = (b.rng.uniform(low, 2, C).astype(numpy.float32) for low in (-2, 0.5))
     statistics = [b.model.constant(array, f"{b.name}.{name}") for name, array in (("mean", mean), ("variance", variance))]
-    return b.node("BatchNormalization", b.weight(*shape), b.weight(shape[1]), b.weight(shape[1]), *statistics, **attributes)
+    return b.node("BatchNormalization", b.weight(*shape), b.weight(C), b.weight(C), *statistics, **attributes)
 
 
+case((7,), "batch_norm_1")(lambda b: batch_norm(b, (7,), epsilon=1e-3))
 for shape in ((7, 3), (2, 3, 4), (2, 3, 2, 3), (2, 2, 2, 3, 2)):
     case(shape, f"batch_norm_{len(shape)}")(lambda b, shape=shape: batch_norm(b, shape, epsilon=1e-3))
     case(shape, f"batch_norm_trained_{len(shape)}")(

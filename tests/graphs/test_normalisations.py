@@ -125,6 +125,22 @@ def test_a_batch_normalisation_that_trains_goes_by_the_batch_also_where_it_is_co
         assert_close(got[output], due[output], ROUNDINGS * EPSILON)
 
 
+@pytest.mark.every_case
+@pytest.mark.parametrize("trains", [0, 1])
+def test_one_axis_is_of_one_channel_to_a_batch_normalisation(compile, reference, tmp_path, trains):
+    """As ONNX says, of samples that may be known, and of as many as the run has."""
+    rng, model = numpy.random.default_rng(10), Model()
+    parameters = [model.constant(uniform(rng, 1, 0.5)) for _ in range(4)]
+    feeds = {"x": uniform(rng, 7), "r": uniform(rng, 5)}
+    for data in (model.input("x", "f32", [7]), model.input("r", "f32", [model.dim("N", 1, 4, 9)]), model.constant(feeds["x"])):
+        outputs = model.node("BatchNormalization", [data, *parameters], 3 if trains else 1, training_mode=trains)
+        model.output(*(outputs if trains else [outputs]))
+    path, due = model.write(tmp_path), model.onnx_run(feeds)
+    for got in (run_module(compile(path), feeds), reference.run(model, path, feeds)):
+        for output in model.outputs:
+            assert_close(got[output], due[output], ROUNDINGS * EPSILON)
+
+
 def test_a_batch_normalisation_that_trains_is_not_part_of_a_quantised_convolution(rnncc, tmp_path):
     rng, model = numpy.random.default_rng(9), Model("net")
     x = model.node("Conv", [model.input("x", "f32", [1, 3, 9, 9]), model.constant(uniform(rng, (4, 3, 3, 3)))])
