@@ -87,10 +87,14 @@ bool shape_transpose(Graph *graph, Node *node) {
   if (!operand_ints(graph, node, ATTR_perm, -1, &perm)) return false;
   if (perm.given && perm.n != input->rank)
     return shape_error(node, "`perm` has %d axes, but the input is %s", perm.n, shape_text(graph, input));
+  for (int i = 0; i < perm.n; i++)
+    if (perm.items[i] < 0)
+      return shape_error(node, "`perm` has %lld; axes of a permutation are 0 to %d", (long long)perm.items[i],
+                         input->rank - 1);
   if (!operand_axes(node, &perm, input->rank, seen)) return false;
   const Dim *shape[MAX_RANK];
   for (int axis = 0; axis < input->rank; axis++)
-    shape[axis] = input->shape[perm.given ? normal_axis(perm.items[axis], input->rank) : input->rank - 1 - axis];
+    shape[axis] = input->shape[perm.given ? perm.items[axis] : input->rank - 1 - axis];
   return set_shape(graph, node, 0, input->rank, shape);
 }
 

@@ -292,6 +292,8 @@ NODES = [
     ("INT_MIN as an axis", [make("Softmax", ["x"], ["y"], axis=-2**63)], 2,
      ["n: Softmax: axis is -9223372036854775808; it must be in -2..1"]),
     ("an axis twice", [make("Transpose", ["x"], ["y"], perm=[0, 0])], 2, ["n: Transpose: axis 0 is given twice"]),
+    ("a permutation from the end", [make("Transpose", ["x"], ["y"], perm=[-1, 0])], 2,
+     ["n: Transpose: `perm` has -1; axes of a permutation are 0 to 1"]),
     ("two lengths to be found", [make("Reshape", ["x", "minus"], ["y"])], 2,
      ["n: Reshape: the target has -1 on axes 0 and 1; one at most"]),
     ("lengths that do not broadcast", [make("Add", ["x", "five"], ["y"])], 2,
