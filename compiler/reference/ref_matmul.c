@@ -61,7 +61,8 @@ static int64_t scale(double factor, int64_t value) {
   return product > -0x1p63 && product < 0x1p63 ? (int64_t)product : INT64_MIN;
 }
 
-/* alpha A' B' + beta C. With integers alpha and beta apply in double, as long as they are not 1. */
+/* alpha A' B' + beta C, where a beta of 0 leaves C out, whatever is in it. With integers alpha and beta apply in
+ * double, as long as they are not 1. */
 const char *ref_gemm(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *a = inputs[0], *b = inputs[1], *c = optional_input(node, inputs, 2);
   Tensor *out = outputs[0];
@@ -74,15 +75,16 @@ const char *ref_gemm(const Node *node, const Tensor *const *inputs, Tensor *cons
 
   Walk walk = walk_over(2, (int64_t[]){M, N});
   if (c && !walk_add_broadcast(&walk, c)) return "C does not broadcast";
+  bool adds = c && beta != 0;
   int64_t i = 0;
   for (bool on = walk_begin(&walk); on; on = walk_next(&walk), i++) {
     if (dtype_is_float(out->dtype)) {
       double sum = alpha * dot_float(&left, &right, i / N, i % N, K);
-      tensor_set(out, i, c ? sum + beta * tensor_get(c, walk.offset[0]) : sum);
+      tensor_set(out, i, adds ? sum + beta * tensor_get(c, walk.offset[0]) : sum);
       continue;
     }
     int64_t sum = dot_int(&left, &right, i / N, i % N, K);
-    int64_t added = c ? tensor_get_int(c, walk.offset[0]) : 0;
+    int64_t added = adds ? tensor_get_int(c, walk.offset[0]) : 0;
     tensor_set_int(out, i, wrap_int(out->dtype, wrap_add(scale(alpha, sum), scale(beta, added))));
   }
   return NULL;

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from graphs.test_chains import kernels
+from support.emitted import assert_same, run_module
 from support.model_builder import Model
 from support.module import Module
 
@@ -197,3 +198,17 @@ def test_a_row_that_comes_from_memory_has_the_bits_it_has_among_others(target, c
             with module.context(threads) as context:
                 one, all_rows = context.run({"one": rows[:1], "all": rows}).values()
             assert np.array_equal(one[0], all_rows[0]), f"{threads} threads"
+
+
+def test_of_a_beta_of_0_nothing_is_added_also_of_constants(compile, reference, tmp_path):
+    """Not even what is no number, in a module and in what is computed when compiling."""
+    model = Model()
+    a, b = (np.arange(6, dtype=np.float32).reshape(shape) for shape in ((2, 3), (3, 2)))
+    c = model.constant(np.array([np.nan, np.inf], np.float32))
+    fed = model.input("a", "f32", [2, 3]), model.input("b", "f32", [3, 2])
+    for left, right in (fed, (model.constant(a), model.constant(b))):
+        model.output(model.node("Gemm", [left, right, c], beta=0.0))
+    path, feeds = model.write(tmp_path), {"a": a, "b": b}
+    for got in (run_module(compile(path), feeds), reference.run(model, path, feeds)):
+        assert_same(got, model.onnx_run(feeds))
+        assert_same(got, dict.fromkeys(model.outputs, a @ b))
