@@ -66,6 +66,14 @@ static const char *why_not_weights(const Node *node, const LayerKind *kind) {
   return NULL;
 }
 
+static const char *why_not_bias(const Node *node, const LayerKind *kind) {
+  const Value *bias = kind->bias >= 0 ? node_input(node, kind->bias) : NULL;
+  if (!bias || !bias->data || bias->dtype != RNNCC_F32) return NULL;
+  for (int64_t i = 0, count = value_count(bias); i < count; i++)
+    if (!isfinite(((const float *)bias->data)[i])) return "its bias is not finite";
+  return NULL;
+}
+
 static int channel_axis_of(const Node *node, const LayerKind *kind) {
   if (!kind->n_weights) return -1;
   const Value *w = node->inputs[kind->weights[0]];
@@ -98,6 +106,7 @@ static const char *why_not_joined(const Layers *layers, const Node *node, const 
 static const char *why_not_layer(const Layers *layers, const Node *node, const LayerKind *kind, bool with_data) {
   if (kind->n_weights) {
     const char *why_not = why_not_weights(node, kind);
+    if (!why_not && with_data) why_not = why_not_bias(node, kind);
     return why_not || !is_data(node->inputs[0]) ? why_not ? why_not : "its input is not f32" : NULL;
   }
   return with_data ? why_not_joined(layers, node, kind) : "it has no weights";
@@ -152,13 +161,19 @@ static void add_sources(Layers *layers) {
       layers->activations[i].root = layers->activations[layers->activations[i].root].root;
 }
 
-/* The axis of the data that the weights' input channels stand along. */
+int channels_in_data(const Node *node) {
+  if (is_op(node, OP_Gemm) && node_int(node, ATTR_transA)) return -1;
+  return is_op(node, OP_MatMul) ? node->inputs[0]->rank - 1 : 1;
+}
+
+/* Of data that several layers read, means are taken along the axis of one of them: of one with a bias, if there is any.
+ */
 static void set_channels(Layers *layers, const Layer *layer) {
   if (!layer->kind->n_weights || layer->data[0] < 0) return;
   LayerData *of = &layers->activations[layer->data[0]];
-  int axis = is_op(layer->node, OP_Conv) ? 1 : is_op(layer->node, OP_MatMul) ? of->value->rank - 1 : 1;
-  if (is_op(layer->node, OP_Gemm) && node_int(layer->node, ATTR_transA)) return;
-  if (axis >= of->value->rank || !dim_is_const(of->value->shape[axis])) return;
+  int axis = channels_in_data(layer->node);
+  if (axis < 0 || axis >= of->value->rank || !dim_is_const(of->value->shape[axis])) return;
+  if (of->channel_axis >= 0 && layer->kind->bias < 0) return;
   of->channel_axis = axis;
   of->n_channels = dim_value(of->value->shape[axis]);
 }

@@ -93,6 +93,9 @@ bool is_recurrent_layer(const Layer *layer);
 /* Gives a recurrent layer that has none the output Y, where the states of all steps are seen. */
 void layer_make_y(Graph *graph, Layer *layer);
 
+/* The axis of a node's data that the weights' input channels stand along; -1: they are rows of a Gemm. */
+int channels_in_data(const Node *node);
+
 /* Does the node only move or compare elements of its first input? */
 bool moves_elements(const Node *node);
 

@@ -97,7 +97,7 @@ static void subtract_drift(const Layers *layers, const Layer *layer, const Round
   const Value *weights = layer->node->inputs[layer->kind->weights[0]];
   const LayerData *input = &layers->activations[layer->data[0]];
   Axis sizes = axis_of(weights, layer->channel_axis);
-  if (!input->seen.means || input->channel_axis < 0) return;
+  if (!input->seen.means || input->channel_axis < 0 || input->channel_axis != channels_in_data(layer->node)) return;
   for (int64_t i = 0, count = value_count(weights); i < count; i++)
     bias[i / sizes.after % sizes.extent] -=
         weights_error(weights, layer->channel_axis, rounded, i) * input->seen.means[input_channel(layer, weights, i)];

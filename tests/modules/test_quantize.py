@@ -446,3 +446,30 @@ def test_the_default_output_is_in_this_folder(rnncc, folder, tmp_path):
     done = rnncc("quantize", folder / "net.json", cwd=tmp_path)
     assert done.returncode == 0 and sorted(path.name for path in tmp_path.iterdir()) == ["net.int8.json", "net.int8.safetensors"]
     assert (tmp_path / "net.int8.safetensors").stat().st_size < (folder / "net.safetensors").stat().st_size 
+
+
+@pytest.mark.parametrize("product_first", [False, True])
+def test_biases_are_corrected_by_means_of_their_own_layers_channels(rnncc, tmp_path, product_first):
+    """A product along another axis reads the same data, which has fewer numbers there."""
+    channels, points = 64, 4
+    model = Model("axes")
+    x = model.input("x", "f32", [1, channels, points])
+    weights, bias, columns = normal(2, channels, 1), normal(2), normal(points, 5)
+
+    def product():
+        model.output(model.node("MatMul", [x, model.constant(columns, "m")]))
+
+    if product_first:
+        product()
+    model.output(model.node("Conv", [x, model.constant(weights, "w"), model.constant(bias, "b")], outputs=["y"]))
+    if not product_first:
+        product()
+    samples = [normal(1, channels, points) + np.arange(channels, dtype=np.float32)[:, None] % 7 for _ in range(8)]
+    quantise(rnncc, model.write(tmp_path), tmp_path / "axes.int8.json", data=save(tmp_path, "x", samples))
+    written = Written(tmp_path / "axes.int8.json")
+    means = np.mean([sample for k, sample in enumerate(samples) if k % 4 != 3], axis=(0, 1, 3))
+    node = next(node for node in written.model["nodes"] if node["op"] == "Conv")
+    integers, scale = written.dequantised(node["inputs"][1])
+    drift = (integers * np.reshape(scale, (-1, 1, 1)) - weights)[:, :, 0] @ means
+    integers, scale = written.dequantised(node["inputs"][2])
+    np.testing.assert_allclose(integers * scale, bias - drift, atol=np.max(scale))

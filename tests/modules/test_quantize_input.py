@@ -263,10 +263,12 @@ def test_layers_that_cannot_be_in_int8_stay_and_say_why(rnncc, tmp_path):
     masked = model.node("Add", [product, model.constant(np.where(np.eye(4), -np.inf, 0).astype(np.float32))])
     model.output(model.node("MatMul", [x, model.constant(normal(6, 3))]),
                  model.node("MatMul", [masked, model.constant(np.abs(normal(4, 3)))]),
-                 model.node("MatMul", [x, model.constant(weights)]))
+                 model.node("MatMul", [x, model.constant(weights)]),
+                 model.node("Gemm", [x, model.constant(normal(6, 2)), model.constant(np.array([1, -np.inf], np.float32))]))
     done = quantise(rnncc, model.write(tmp_path), tmp_path / "out.json",
                     data=save(tmp_path, "a", [good() for _ in range(8)]))
-    whys = {"n1": "its weights are not constant", "n4": "its data are not finite on the samples", "n5": "its weights are not finite"}
+    whys = {"n1": "its weights are not constant", "n4": "its data are not finite on the samples", "n5": "its weights are not finite",
+            "n6": "its bias is not finite"}
     for name, why in whys.items():
         assert rows(done)[name][5] == "f32" and why in done.stdout
     assert rows(done)["n3"][5] == "int8"
