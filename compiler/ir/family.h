@@ -22,6 +22,8 @@ struct KernelFamily {
   bool (*needs_blocks)(const Node *node);
   /* Do the blocked kernels run planes whose height or width only the run knows? */
   bool runs_any_plane;
+  /* Does input 0 get the layout that the node reads where it is a constant, too? Others pack their constants. */
+  bool takes_constant_data;
   /* Worth inserting a layout transform for? Other families run blocked if their input is. */
   bool seeks_blocked;
   /* The predicted time of the node in a layout, in seconds at the dims' optimum, without barriers. Does not change the

@@ -84,10 +84,15 @@ static void give_row_major(Graph *graph, Node *node) {
   }
 }
 
+/* Families pack constants, but for what a node is about: a convolution's image may be one, by weights of the run. */
+static bool is_packed(const Node *node, int input) {
+  return node->inputs[input]->data && !(input == 0 && node->op->family && node->op->family->takes_constant_data);
+}
+
 static void settle_inputs(Graph *graph, Transforms *made, Node *node) {
   for (int i = 0; i < node->n_inputs; i++) {
     Value *value = node->inputs[i];
-    if (!value || value->data || (!is_blocked(node) && !value->channel_block)) continue;
+    if (!value || is_packed(node, i) || (!is_blocked(node) && !value->channel_block)) continue;
     int block = input_block(graph, node, node->layout, i);
     if (!is_as_wanted(graph, value, block)) read_instead(node, i, in_layout(graph, made, value, block));
   }

@@ -83,3 +83,17 @@ def test_tiles_of_a_row_are_one_call_where_registers_are_few(rnncc, tmp_path, ta
 def test_an_unknown_form_is_refused(rnncc, form):
     done = rnncc("m.json", f"--conv={form}")
     assert done.returncode == 2 and "--conv" in done.stderr
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("form", ["winograd", "direct", "plain"])
+def test_an_image_may_be_a_constant(compile, tmp_path, form):
+    """By weights of the run: the image is laid out as the kernel reads it."""
+    rng, model = numpy.random.default_rng(2), Model()
+    image = model.constant(whole(rng, 1, 16, 12, 12))
+    model.output(model.node("Conv", [image, model.input("w", "f32", [16, 16, 3, 3])], pads=[1, 1, 1, 1]))
+    feeds = {"w": whole(rng, 16, 16, 3, 3)}
+    path = model.write(tmp_path)
+    expected = Reference(build_directory() / "tests" / "support" / "reference_run").run(model, path, feeds)
+    got = run_module(compile(path, f"--conv={form}"), feeds, threads=(1, 3))
+    numpy.testing.assert_allclose(got[model.outputs[0]], expected[model.outputs[0]], rtol=0, atol=0.1 if form == "winograd" else 0)

@@ -89,6 +89,7 @@ static bool overwrites(const Node *node, int input) {
 
 const KernelFamily family_conv = {
     .layouts = layouts,
+    .takes_constant_data = true,
     .runs_bytes = true,
     .needs_blocks = is_integer_conv,
     .runs_any_plane = true,

@@ -84,6 +84,7 @@ static void lower_node(Program *program, Node *node) {
 
 const KernelFamily family_conv_transposed = {
     .layouts = layouts,
+    .takes_constant_data = true,
     .runs_any_plane = true,
     .seeks_blocked = true,
     .seconds = seconds,

@@ -91,4 +91,4 @@ static void lower_node(Program *program, Node *node) {
 }
 
 const KernelFamily family_pixel_shuffle = {
-    .layouts = layouts, .runs_any_plane = true, .seconds = seconds, .lower = lower_node};
+    .layouts = layouts, .takes_constant_data = true, .runs_any_plane = true, .seconds = seconds, .lower = lower_node};

@@ -66,6 +66,7 @@ static bool overwrites(const Node *node, int input) {
 
 const KernelFamily family_batch_norm = {
     .layouts = layouts,
+    .takes_constant_data = true,
     .runs_any_plane = true,
     .pack = pack,
     .takes_epilogue = elementwise_follows,

@@ -134,4 +134,4 @@ static void lower_node(Program *program, Node *node) {
 }
 
 const KernelFamily family_mean_int8 = {
-    .layouts = layouts, .runs_bytes = true, .runs_any_plane = true, .lower = lower_node};
+    .layouts = layouts, .takes_constant_data = true, .runs_bytes = true, .runs_any_plane = true, .lower = lower_node};

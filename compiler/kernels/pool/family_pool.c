@@ -120,4 +120,5 @@ static void pool_lower(Program *program, Node *node) {
     lower_plain(program, node);
 }
 
-const KernelFamily family_pool = {.layouts = layouts, .runs_bytes = true, .runs_any_plane = true, .lower = pool_lower};
+const KernelFamily family_pool = {
+    .layouts = layouts, .takes_constant_data = true, .runs_bytes = true, .runs_any_plane = true, .lower = pool_lower};

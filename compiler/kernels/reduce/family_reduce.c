@@ -290,4 +290,5 @@ static void lower_reduce(Program *program, Node *node) {
     lower_plain(program, node);
 }
 
-const KernelFamily family_reduce = {.layouts = layouts, .runs_any_plane = true, .lower = lower_reduce};
+const KernelFamily family_reduce = {
+    .layouts = layouts, .takes_constant_data = true, .runs_any_plane = true, .lower = lower_reduce};

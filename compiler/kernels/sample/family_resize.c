@@ -457,6 +457,7 @@ static void dump_knobs(Text *out, const Graph *graph, const Node *node) {
 
 const KernelFamily family_resize = {
     .layouts = layouts,
+    .takes_constant_data = true,
     .runs_any_plane = true,
     .schedule = schedule,
     .scratch = scratch,
