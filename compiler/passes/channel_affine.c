@@ -8,15 +8,20 @@
 
 /* ---- batch normalisation ---- */
 
-/* The parameters may be of other types than x. */
+/* Of a constant, of any type. Where its numbers can change, what is made of them is made again. */
+static double number_at(const Value *constant, int64_t c) {
+  const Tensor numbers = {.dtype = constant->dtype, .data = (void *)constant->data};
+  return tensor_get(&numbers, c);
+}
+
 static bool normalise(const Node *node, ChannelAffine *affine) {
   if (node_int(node, ATTR_training_mode)) return false; /* by the statistics of the batch */
   for (int i = 1; i < 5; i++)
     if (!node->inputs[i]->data) return false;
   double epsilon = node_float(node, ATTR_epsilon);
   for (int64_t c = 0; c < affine->C; c++) {
-    affine->s[c] = value_element(node->inputs[1], c) / sqrt(value_element(node->inputs[4], c) + epsilon);
-    affine->t[c] = value_element(node->inputs[2], c) - affine->s[c] * value_element(node->inputs[3], c);
+    affine->s[c] = number_at(node->inputs[1], c) / sqrt(number_at(node->inputs[4], c) + epsilon);
+    affine->t[c] = number_at(node->inputs[2], c) - affine->s[c] * number_at(node->inputs[3], c);
   }
   return true;
 }

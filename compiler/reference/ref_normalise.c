@@ -11,7 +11,7 @@ typedef struct Statistics {
 /* Of channel c of x[N, C, plane]. */
 static Statistics channel_statistics(const Tensor *x, int64_t c, int64_t C, int64_t plane) {
   Statistics s = {0, 0};
-  double n = (double)(tensor_count(x) / C);
+  double n = (double)tensor_count(x) / (double)C;
   for (int64_t first = c * plane; first < tensor_count(x); first += C * plane)
     for (int64_t i = first; i < first + plane; i++) s.mean += tensor_get(x, i) / n;
   for (int64_t first = c * plane; first < tensor_count(x); first += C * plane)
