@@ -207,8 +207,8 @@ class Trainer(Context):
              epsilon: float = 1e-8, weight_decay: float = 0, max_norm: float = 0, nesterov: bool = False,
              gradient_scale: float = 1) -> None:
         """Changes the weights by the last gradients, as PyTorch's optimizer of that name does: sgd, adam or adamw. Each step
-        may have another learning rate. gradient_scale: gradients are multiplied by it before all else. max_norm: larger
-        gradients are scaled to this norm first; 0: they are not. DataError where a gradient is not finite: the weights are
+        may have another learning rate. gradient_scale: gradients are multiplied by it before all else; 0: by 1. max_norm:
+        larger gradients are scaled to this norm first; 0: they are not. DataError where a gradient is not finite: the weights are
         as before. Runs of other threads end with the weights that they began with."""
         if rule not in RULES:
             raise ArgumentError(f"rule: expected one of {', '.join(RULES)}, found {rule}")
