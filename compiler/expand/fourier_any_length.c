@@ -10,7 +10,6 @@
 #include <math.h>
 
 #include "expand/fourier.h"
-#include "ir/attribute.h"
 #include "shapes/shape.h"
 
 /* [period, 1] each. */
@@ -52,7 +51,7 @@ static Chirp parts_of(const Formula *f, Value *x) {
   return (Chirp){build_slice(f, x, 1, &real), build_slice(f, x, 1, &imaginary)};
 }
 
-/* The first `results` of n points; of half a spectrum, n / 2 + 1. */
+/* The first n; of half a spectrum, n / 2 + 1. */
 static Value *first_results(const Formula *f, Value *x, const Dft *dft, Value *n) {
   Value *one = integers(f, 1, (const int64_t[]){1}), *two = integers(f, 1, (const int64_t[]){2});
   Value *count = dft->onesided ? plus(f, over(f, n, two), one) : n;

@@ -74,12 +74,10 @@ static bool computes_in_f32(const Fit *fit, const Node *node) {
 }
 
 /* Kernels compute statistics in f32. Were they to be of bf16, they are rounded, also where no input is. */
-static bool rounds_statistics(Graph *graph, Node *node) {
-  if (!op_has_attribute(node->op, ATTR_stash_type)) return false;
-  set_attribute(graph, node, attribute_int(ATTR_stash_type, 1));
+static bool rounds_statistics(const Node *node) {
   bool any = false;
   for (int i = 1; i < node->n_outputs; i++) any |= is_stored(node->outputs[i]);
-  return any;
+  return any && op_has_attribute(node->op, ATTR_stash_type);
 }
 
 /* Rounds results to f16 for the readers that need f16. */
@@ -149,10 +147,12 @@ void legalize_types(Graph *graph) {
   Node **nodes;
   int n_nodes = graph_take_nodes(graph, &nodes);
   for (int n = 0; n < n_nodes; n++) {
+    bool rounds = rounds_statistics(nodes[n]);
+    if (rounds) set_attribute(graph, nodes[n], attribute_int(ATTR_stash_type, 1));
     if (is_op(nodes[n], OP_Pow)) fit_exponent(&fit, nodes[n]);
     if (reduces_bools(nodes[n]))
       reduce_bytes(&fit, nodes[n]);
-    else if (rounds_statistics(graph, nodes[n]) || computes_in_f32(&fit, nodes[n]))
+    else if (rounds || computes_in_f32(&fit, nodes[n]))
       compute_in_f32(&fit, nodes[n]);
     else
       graph_append(graph, nodes[n]);

@@ -25,8 +25,8 @@ static bool is_of_type(double number, DType dtype) {
 /* The number in the type of input 0; of an input of a body, which only the node around it tells, by a node. */
 static Value *number_like(OnnxReader *reader, const Draft *draft, DType dtype, double number) {
   if (dtype != RNNCC_NONE) return draft_number(reader, draft, dtype, number);
-  Value *const operands[] = {draft_number(reader, draft, RNNCC_F32, number), draft->inputs[0]};
-  return draft_node(reader, draft, "CastLike", 2, (Value **)operands);
+  Value *operands[] = {draft_number(reader, draft, RNNCC_F32, number), draft->inputs[0]};
+  return draft_node(reader, draft, "CastLike", 2, operands);
 }
 
 /* The number as an input, of the type of input 0, in place of the attribute. False after an error. */
@@ -91,10 +91,10 @@ Value *draft_cast(OnnxReader *reader, const Draft *draft, Value *value, DType dt
 
 /* Are all numbers of the constant small enough for each type of floats? */
 static bool fits_floats(const Value *value) {
-  int64_t count = value->data ? value_count(value) : 0;
-  int64_t i = 0;
-  while (i < count && fabs(value_element(value, i)) <= 0x1p8) i++;
-  return value->data && i == count;
+  if (!value->data) return false;
+  for (int64_t i = 0, count = value_count(value); i < count; i++)
+    if (!(fabs(value_element(value, i)) <= 0x1p8)) return false;
+  return true;
 }
 
 /* The exponent may be of another type; the result has the base's. Powers of integers stay as they are. Where the base's
@@ -103,8 +103,7 @@ bool adapt_pow(OnnxReader *reader, Draft *draft) {
   Value *base = draft_input(draft, 0), *exponent = draft_input(draft, 1);
   if (!base || !exponent || draft->n_outputs != 1 || !draft->outputs[0]) return true;
   DType result = draft_dtype(reader, draft, base), other = draft_dtype(reader, draft, exponent);
-  if (result == RNNCC_NONE || other == RNNCC_NONE || result == other) return true;
-  if (!dtype_is_float(result)) return true;
+  if (result == RNNCC_NONE || other == RNNCC_NONE || result == other || !dtype_is_float(result)) return true;
   if (dtype_is_float(other) || fits_floats(exponent)) {
     draft_set_input(reader, draft, 1, draft_cast(reader, draft, exponent, result));
     return true;
