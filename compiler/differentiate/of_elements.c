@@ -157,10 +157,19 @@ const char *of_pieces(const Gradient *g) {
   return NULL;
 }
 
-/* The bounds themselves pass the gradient on. */
+/* x has the gradient where it is a bound itself. Where bounds cross all is the upper one. */
 const char *of_clip(const Gradient *g) {
   const Formula *f = g->f;
   Value *x = g->node->inputs[0], *low = node_input(g->node, 1), *high = node_input(g->node, 2), *d = gradient_in(g);
+  if (high && g->wanted[2]) {
+    Value *raised = low ? apply2(f, OP_Max, x, low) : x;
+    g->dx[2] = sum_to(f, where_true(f, apply2(f, OP_Greater, raised, high), d), high);
+  }
+  if (low && g->wanted[1]) {
+    Value *below = where_true(f, apply2(f, OP_Less, x, low), d);
+    if (high) below = where_true(f, apply2(f, OP_LessOrEqual, low, high), below);
+    g->dx[1] = sum_to(f, below, low);
+  }
   if (low) d = where_true(f, apply2(f, OP_GreaterOrEqual, x, low), d);
   if (high) d = where_true(f, apply2(f, OP_LessOrEqual, x, high), d);
   g->dx[0] = d;

@@ -133,6 +133,7 @@ const char *of_slice(const Gradient *g) {
       d = turned_round(f, d, axis);
       const Dim *steps = dim_sub(dims, axes[axis].extent, dim_const(dims, 1));
       start = dim_sub(dims, start, dim_mul(dims, steps, dim_const(dims, length)));
+      start = dim_min(dims, start, x->shape[axis]); /* of nothing it would lie beyond x */
     }
     if (length > 1) d = spaced(f, d, axis, length);
     before[axis] = start;
@@ -142,12 +143,22 @@ const char *of_slice(const Gradient *g) {
   return NULL;
 }
 
+/* The pads' gradients, which are where a padded x would have nothing. */
+static Value *of_padding(const Formula *f, Value *d, Value *x, const Dim *const *before, const Dim *const *after,
+                         Value *value) {
+  Value *ones = spread_to(f, number(f, d, 1), x), *inside = padded(f, ones, before, after);
+  return sum_to(f, times(f, d, minus(f, number(f, d, 1), inside)), value);
+}
+
 const char *of_pad(const Gradient *g) {
   const Formula *f = g->f;
   DimTable *dims = f->graph->dims;
+  Value *value = node_input(g->node, 2);
   const Dim *before[MAX_RANK], *after[MAX_RANK], *zero = dim_const(dims, 0);
   if (node_word(g->node, ATTR_mode) != PAD_constant) return "a `mode` other than constant";
   if (!read_pads(f->graph, g->node, before, after)) bug("the pads were good before");
+  if (value && g->wanted[2]) g->dx[2] = of_padding(f, gradient_in(g), g->node->inputs[0], before, after, value);
+  if (!g->wanted[0]) return NULL;
   for (int axis = 0; axis < g->node->inputs[0]->rank; axis++) {
     before[axis] = dim_sub(dims, zero, before[axis]);
     after[axis] = dim_sub(dims, zero, after[axis]);
@@ -174,6 +185,48 @@ const char *of_gather_elements(const Gradient *g) {
 const char *of_gather_nd(const Gradient *g) {
   if (node_int(g->node, ATTR_batch_dims)) return "`batch_dims` other than 0";
   g->dx[0] = scattered(g->f, OP_ScatterND, g->node->inputs[0], g->node->inputs[1], gradient_in(g), 0);
+  return NULL;
+}
+
+const char *of_top_k(const Gradient *g) {
+  g->dx[0] = scattered(g->f, OP_ScatterElements, g->node->inputs[0], g->node->outputs[1], gradient_in(g),
+                       node_int(g->node, ATTR_axis));
+  return NULL;
+}
+
+/* What updates replace has no gradient; of several for one place each has that place's, as in PyTorch. */
+static const char *of_scatter(const Gradient *g, OpKind scatter, OpKind gather) {
+  const Formula *f = g->f;
+  const Node *node = g->node;
+  int reduction = node_word(node, ATTR_reduction), n_gathering = gather == OP_GatherElements;
+  if (reduction != SCATTER_none && reduction != SCATTER_add) return "a `reduction` other than none and add";
+  Value *d = gradient_in(g), *indices = node->inputs[1], *updates = node->inputs[2];
+  Value *const replaced[] = {d, indices, zeros_like(f, updates)}, *const read[] = {d, indices};
+  const Attribute axis = attribute_int(ATTR_axis, n_gathering ? node_int(node, ATTR_axis) : 0);
+  if (g->wanted[0])
+    g->dx[0] = reduction == SCATTER_add ? d : build_op(f, scatter, 3, replaced, 1, n_gathering, &axis)->outputs[0];
+  if (g->wanted[2]) g->dx[2] = build_op(f, gather, 2, read, 1, n_gathering, &axis)->outputs[0];
+  return NULL;
+}
+
+const char *of_scatter_elements(const Gradient *g) { return of_scatter(g, OP_ScatterElements, OP_GatherElements); }
+
+const char *of_scatter_nd(const Gradient *g) { return of_scatter(g, OP_ScatterND, OP_GatherND); }
+
+/* Of the two values that it has: where an element is not hot, and where it is. */
+const char *of_one_hot(const Gradient *g) {
+  static const float marks[] = {0, 1};
+  static const int64_t two = 2;
+  const Formula *f = g->f;
+  const Node *node = g->node;
+  Value *d = gradient_in(g), *const inputs[] = {node->inputs[0], node->inputs[1], floats(f, 1, &two, marks)};
+  Value *hot = build_op(f, OP_OneHot, 3, inputs, 1, node->n_attributes, node->attributes)->outputs[0];
+  Value *parts[] = {times(f, d, minus(f, number(f, d, 1), hot)), times(f, d, hot)}, *sums[2];
+  for (int i = 0; i < 2; i++) {
+    Value *sum = build_op(f, OP_ReduceSum, 1, &parts[i], 1, 0, NULL)->outputs[0];
+    sums[i] = build_reshape(f, sum, 1, (const Dim *[]){dim_const(f->graph->dims, 1)});
+  }
+  g->dx[2] = build_concat(f, 2, sums, 0);
   return NULL;
 }
 

@@ -158,15 +158,17 @@ static Value *row_mean(const Formula *f, Value *x, const Axes *axes) {
   return reduced(f, OP_ReduceMean, x, axes->n, axes->list);
 }
 
-/* With e = d scale: (e - mean(e) - n mean(e n)) / deviation; of rows that are not centred without mean(e). */
+/* x's. With e = d scale: (e - mean(e) - n mean(e n)) / deviation; of rows that are not centred without mean(e). */
+static Value *of_normalised(const Formula *f, Value *e, Value *n, Value *inverse, bool centred, const Axes *axes) {
+  Value *rest = times(f, n, row_mean(f, times(f, e, n), axes));
+  if (centred) rest = plus(f, rest, row_mean(f, e, axes));
+  return times(f, inverse, minus(f, e, rest));
+}
+
 static void of_rows(const Gradient *g, Value *n, Value *inverse, bool centred, const Axes *axes) {
   const Formula *f = g->f;
   Value *scale = g->node->inputs[1], *d = gradient_in(g);
-  if (g->wanted[0]) {
-    Value *e = times(f, d, scale), *rest = times(f, n, row_mean(f, times(f, e, n), axes));
-    if (centred) rest = plus(f, rest, row_mean(f, e, axes));
-    g->dx[0] = times(f, inverse, minus(f, e, rest));
-  }
+  if (g->wanted[0]) g->dx[0] = of_normalised(f, times(f, d, scale), n, inverse, centred, axes);
   if (g->wanted[1]) g->dx[1] = sum_to(f, times(f, d, n), scale);
   if (g->node->n_inputs > 2 && g->wanted[2]) g->dx[2] = sum_to(f, d, g->node->inputs[2]);
 }
@@ -193,6 +195,32 @@ const char *of_rms_norm(const Gradient *g) {
   of_rows(g, times(f, x, inverse), inverse, false, &axes);
   return NULL;
 }
+
+/* Scale and bias have a number for each channel, or for each group. */
+static const char *of_groups(const Gradient *g, const Dim *groups) {
+  const Formula *f = g->f;
+  DimTable *dims = f->graph->dims;
+  Value *x = g->node->inputs[0], *scale = g->node->inputs[1];
+  const Axes row = {.n = 2, .list = {2, 3}};
+  const Dim *one = dim_const(dims, 1), *of_group = dim_div(dims, x->shape[1], groups);
+  const Dim *shape[] = {x->shape[0], groups, of_group, value_count_dim(f->graph, x, 2, x->rank)};
+  const Dim *parameters[] = {groups, dim_div(dims, scale->shape[0], groups), one};
+  Value *rows = in_shape(f, x, 4, shape), *d = in_shape(f, gradient_in(g), 4, shape);
+  Value *by = in_shape(f, scale, 3, parameters), *centred = minus(f, rows, row_mean(f, rows, &row));
+  Value *variance = row_mean(f, times(f, centred, centred), &row);
+  Value *deviation = apply(f, OP_Sqrt, plus(f, variance, number(f, x, node_float(g->node, ATTR_epsilon))));
+  Value *inverse = apply(f, OP_Reciprocal, deviation), *n = times(f, centred, inverse);
+  if (g->wanted[0]) g->dx[0] = shaped_as(f, of_normalised(f, times(f, d, by), n, inverse, true, &row), x);
+  if (g->wanted[1]) g->dx[1] = shaped_as(f, sum_to(f, times(f, d, n), by), scale);
+  if (g->wanted[2]) g->dx[2] = shaped_as(f, sum_to(f, d, by), g->node->inputs[2]);
+  return NULL;
+}
+
+const char *of_group_norm(const Gradient *g) {
+  return of_groups(g, dim_const(g->f->graph->dims, node_int(g->node, ATTR_num_groups)));
+}
+
+const char *of_instance_norm(const Gradient *g) { return of_groups(g, g->node->inputs[0]->shape[1]); }
 
 /* By the statistics that the model keeps; what trains by those of the batch is a formula. */
 const char *of_batch_norm(const Gradient *g) {

@@ -112,19 +112,18 @@ static Value *weights_of_phases(const Formula *f, const Window *w, Value *weight
 
 static bool is_pad(const Dim *dim) { return dim_is_const(dim) && dim_value(dim) >= 0; }
 
-/* d with the phases' pads; those that a convolution can make itself are left to it, in `pads`. */
-static Value *with_phases_pads(const Formula *f, const Window *w, Value *d, const Phase *phases, int64_t *pads) {
-  DimTable *dims = f->graph->dims;
-  const Dim *zero = dim_const(dims, 0), *around[2 * MAX_RANK];
+/* d with these spatial pads; those that a convolution can make itself are left to it, in `pads`. */
+static Value *with_pads(const Formula *f, int n, Value *d, const Dim *const *before, const Dim *const *after,
+                        int64_t *pads) {
+  const Dim *zero = dim_const(f->graph->dims, 0), *around[2 * MAX_RANK];
   bool any = false;
   for (int k = 0; k < 2 * d->rank; k++) around[k] = zero;
-  for (int i = 0; i < w->n_spatial; i++) {
-    const Dim *before = phases[i].before, *after = phases[i].after;
-    pads[i] = is_pad(before) ? dim_value(before) : 0;
-    pads[w->n_spatial + i] = is_pad(after) ? dim_value(after) : 0;
-    if (!is_pad(before)) around[2 + i] = before;
-    if (!is_pad(after)) around[d->rank + 2 + i] = after;
-    any |= !is_pad(before) || !is_pad(after);
+  for (int i = 0; i < n; i++) {
+    pads[i] = is_pad(before[i]) ? dim_value(before[i]) : 0;
+    pads[n + i] = is_pad(after[i]) ? dim_value(after[i]) : 0;
+    if (!is_pad(before[i])) around[2 + i] = before[i];
+    if (!is_pad(after[i])) around[d->rank + 2 + i] = after[i];
+    any |= !is_pad(before[i]) || !is_pad(after[i]);
   }
   return any ? apply2(f, OP_Pad, d, extents(f, 2 * d->rank, around)) : d;
 }
@@ -134,17 +133,19 @@ static Value *at_phases(const Gradient *g, const Window *w, Value *d, const int6
   const Formula *f = g->f;
   Value *x = g->node->inputs[0], *weights = g->node->inputs[1];
   Phase phases[MAX_SPATIAL];
-  const Dim *shape[MAX_RANK] = {x->shape[0], x->shape[1]};
+  const Dim *shape[MAX_RANK] = {x->shape[0], x->shape[1]}, *before[MAX_SPATIAL], *after[MAX_SPATIAL];
   int64_t group = node_int(g->node, ATTR_group), pads[2 * MAX_SPATIAL];
   bool none = false;
   for (int i = 0; i < w->n_spatial; i++) {
     phases[i] = phase_of(f->graph->dims, w, x, i, which[i]);
+    before[i] = phases[i].before;
+    after[i] = phases[i].after;
     shape[2 + i] = places_of_phase(f->graph->dims, w, x, i);
     none |= !phases[i].taps;
   }
   if (none) return spread_to_shape(f, number(f, x, 0), x->rank, shape);
   Value *turned = turned_weights(f, weights_of_phases(f, w, weights, phases), group);
-  d = with_phases_pads(f, w, d, phases, pads);
+  d = with_pads(f, w->n_spatial, d, before, after, pads);
   const Attribute attributes[] = {attribute_ints(f->graph->arena, ATTR_dilations, w->n_spatial, w->dilation),
                                   attribute_ints(f->graph->arena, ATTR_pads, 2 * w->n_spatial, pads),
                                   attribute_int(ATTR_group, group)};
@@ -219,19 +220,46 @@ static Value *weights_gradient(const Gradient *g, Value *d) {
   return build_op(g->f, OP_ConvWeightGradient, 3, inputs, 1, node->n_attributes, node->attributes)->outputs[0];
 }
 
+/* The bias's: what comes to each channel. */
+static Value *bias_gradient(const Formula *f, Value *d) {
+  int64_t axes[MAX_RANK] = {0};
+  for (int axis = 2; axis < d->rank; axis++) axes[axis - 1] = axis;
+  return summed_away(f, d, d->rank - 1, axes);
+}
+
 const char *of_conv(const Gradient *g) {
-  const Formula *f = g->f;
-  const Node *node = g->node;
   Window w = window_of(g);
   Value *d = gradient_in(g);
   if (!pads_are_constant(&w)) return "pads that only the run knows";
   if (g->wanted[0]) g->dx[0] = input_gradient(g, &w, d);
   if (g->wanted[1]) g->dx[1] = weights_gradient(g, d);
-  if (node->n_inputs > 2 && g->wanted[2]) {
-    int64_t axes[MAX_RANK] = {0};
-    for (int axis = 2; axis < d->rank; axis++) axes[axis - 1] = axis;
-    g->dx[2] = summed_away(f, d, d->rank - 1, axes);
+  if (g->node->n_inputs > 2 && g->wanted[2]) g->dx[2] = bias_gradient(g->f, d);
+  return NULL;
+}
+
+/* ---- transposed: x is the result of a convolution of y by the same weights, so the roles of x and d change ---- */
+
+const char *of_conv_transpose(const Gradient *g) {
+  const Formula *f = g->f;
+  DimTable *dims = f->graph->dims;
+  Window w = window_of(g);
+  Value *x = g->node->inputs[0], *weights = g->node->inputs[1];
+  const Dim *after[MAX_SPATIAL];
+  int64_t pads[2 * MAX_SPATIAL];
+  for (int i = 0; i < w.n_spatial; i++) { /* such that the last window begins at the last place of x */
+    const Dim *begin = dim_mul(dims, dim_sub(dims, x->shape[2 + i], dim_const(dims, 1)), dim_const(dims, w.stride[i]));
+    const Dim *end = dim_add(dims, begin, dim_const(dims, w.dilation[i] * (w.kernel[i] - 1) + 1));
+    after[i] = dim_sub(dims, dim_sub(dims, end, w.out[i]), w.pad_begin[i]);
   }
+  Value *d = with_pads(f, w.n_spatial, gradient_in(g), w.pad_begin, after, pads);
+  const Attribute attributes[] = {attribute_ints(f->graph->arena, ATTR_strides, w.n_spatial, w.stride),
+                                  attribute_ints(f->graph->arena, ATTR_dilations, w.n_spatial, w.dilation),
+                                  attribute_ints(f->graph->arena, ATTR_pads, 2 * w.n_spatial, pads),
+                                  attribute_int(ATTR_group, node_int(g->node, ATTR_group))};
+  if (g->wanted[0]) g->dx[0] = build_op(f, OP_Conv, 2, (Value *const[]){d, weights}, 1, 4, attributes)->outputs[0];
+  Value *const inputs[] = {d, weights, x};
+  if (g->wanted[1]) g->dx[1] = build_op(f, OP_ConvWeightGradient, 3, inputs, 1, 4, attributes)->outputs[0];
+  if (g->node->n_inputs > 2 && g->wanted[2]) g->dx[2] = bias_gradient(f, gradient_in(g));
   return NULL;
 }
 

@@ -36,8 +36,8 @@ static void finish_settings(const Compilation *c) {
 static void step_load(Compilation *c, Branch *b) {
   const char *network = b->model->network;
   ModelSettings settings = settings_for(&c->options->settings, network, &c->files);
+  settings.config = b->config;
   b->graph = load_model(c->arena, b->model->path, &settings);
-  graph_set_config(b->graph, b->config);
   if (!network) return;
   b->graph->name = network;
   bool last = b == &c->branches[c->n_branches - 1];

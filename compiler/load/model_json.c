@@ -58,6 +58,7 @@ Graph *read_json_model(Arena *arena, const char *path, FileBytes text, const Mod
                         .settings = settings,
                         .hash = sha256_new()};
   reader.graph->file = path;
+  reader.graph->config = settings ? settings->config : NULL;
   sha256_add(&reader.hash, text.data, text.size);
   read_model(&reader, json_parse(arena, path, (const char *)text.data, text.size, 0));
   sha256_end(&reader.hash, reader.graph->model_sha256);

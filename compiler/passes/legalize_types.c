@@ -63,6 +63,7 @@ static bool at_hand_in_f32(const Fit *fit, const Value *value) {
 /* An op that only moves elements takes f16, unless its input is f32 already: that would have to be rounded. Cast rounds
  * anyway, and BitCast is about the bits. */
 static bool computes_in_f32(const Fit *fit, const Node *node) {
+  if (node->control) return false; /* each node of its bodies does by itself */
   bool any = false, at_hand = !is_op(node, OP_Cast) && !is_op(node, OP_BitCast);
   for (int i = 0; i < node->n_inputs; i++) {
     if (!is_stored(node->inputs[i])) continue;

@@ -156,6 +156,12 @@ static void check_any(const Graph *graph) {
   stop_on_errors();
 }
 
+/* The front end has inferred as much as it needed, with the numbers of the weights: inference begins anew. */
+static void forget_elements(Graph *graph) {
+  for (int i = 0; i < graph->n_values; i++)
+    if (graph->values[i]->producer) graph->values[i]->elements = NULL;
+}
+
 /* needs: a graph as the front end leaves it. keeps: nodes, types and shapes. Sets graph->mutables. */
 void take_weights(Graph *graph) {
   if (!graph->config->mutable_weights || graph->outer) return;
@@ -171,6 +177,7 @@ void take_weights(Graph *graph) {
       take_weight(graph, value);
   }
   check_any(graph);
+  graph_each(graph, forget_elements);
   sort_nodes(graph);
   graph_renumber(graph);
 }

@@ -88,7 +88,8 @@ static void check_shape_of(Graph *graph, const Value *input, const Tensor *tenso
   for (int axis = 0; fits && axis < input->rank; axis++) {
     int64_t least = dim_lower(input->shape[axis]), most = axis ? dim_upper(input->shape[axis]) : INT64_MAX;
     fits = tensor->shape[axis] >= least && tensor->shape[axis] <= most;
-    if (axis == 0 && dim_is_const(input->shape[0]) && least > 0) fits = fits && tensor->shape[0] % least == 0;
+    if (axis == 0 && dim_is_const(input->shape[0]))
+      fits = fits && (least ? tensor->shape[0] % least == 0 : tensor->shape[0] == 0);
   }
   if (!fits)
     fatal_at(where, EXIT_INVALID, "its shape is %s, but the input is %s", shape_words(graph->arena, tensor),

@@ -125,6 +125,11 @@ static Value *build_most(const Builder *builder, const Node *node, const Graph *
   return built(builder, OP_Add, built(builder, OP_Add, extent, extent), integer(builder, 1));
 }
 
+/* One integer of any rank, as a number. */
+static Value *as_number(const Builder *builder, Value *value) {
+  return value->rank ? build_reshape(builder, value, 0, NULL) : value;
+}
+
 static bool is_zero(const Value *value) {
   double number;
   return value_number(value, &number) && number == 0;
@@ -133,12 +138,13 @@ static bool is_zero(const Value *value) {
 /* How often the body runs. The distance of what is brought above the first one is bounded where the limit is, and no
  * difference of integers that are far apart. */
 static Value *build_trip(const Builder *builder, const Node *node, const Graph *body, const Count *count) {
-  Value *trip = built(builder, OP_Max, count->limit, count->first);
+  Value *trip = built(builder, OP_Max, as_number(builder, count->limit), count->first), *given = node->inputs[0];
   if (!is_zero(count->first)) trip = built(builder, OP_Sub, trip, count->first);
   if (count->at_least_once) trip = built(builder, OP_Max, trip, integer(builder, 1));
   Value *most = value_interval(builder->graph, trip).most > INT32_MAX ? build_most(builder, node, body, count) : NULL;
   if (most) trip = built(builder, OP_Min, trip, most);
-  return node->inputs[0] ? built(builder, OP_Min, trip, node->inputs[0]) : trip;
+  if (!given) return trip;
+  return built(builder, OP_Min, trip, built(builder, OP_Max, as_number(builder, given), integer(builder, 0)));
 }
 
 /* What stands for the outer value in the body: a constant, or a capture. */

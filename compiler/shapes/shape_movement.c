@@ -115,12 +115,13 @@ bool shape_expand(Graph *graph, Node *node) {
   return set_shape(graph, node, 0, rank, shape);
 }
 
+/* One that the run knows may never be reached, as in a loop that a condition ends: the kernel checks it. */
 static bool check_indices(Graph *graph, const Node *node, const Dim *extent) {
   const Dim **indices = known_elements(graph, node->inputs[1]);
   if (!indices || !dim_is_const(extent)) return true;
   int64_t count = value_count(node->inputs[1]);
   for (int64_t i = 0; i < count; i++)
-    if (dim_upper(indices[i]) >= dim_value(extent) || dim_lower(indices[i]) < -dim_value(extent))
+    if (dim_lower(indices[i]) >= dim_value(extent) || dim_upper(indices[i]) < -dim_value(extent))
       return shape_error(node, "index %s is outside an axis of %s", dim_text(graph, indices[i]),
                          dim_text(graph, extent));
   return true;

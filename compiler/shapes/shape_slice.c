@@ -19,8 +19,9 @@ static const Dim *from_start(Graph *graph, const Dim *position, const Dim *exten
   return is_negative(graph, position) ? dim_add(graph->dims, position, extent) : position;
 }
 
+/* Of nothing the last place, `high`, is before the first one. */
 static const Dim *clamp(DimTable *dims, const Dim *position, const Dim *low, const Dim *high) {
-  return dim_max(dims, low, dim_min(dims, position, high));
+  return dim_min(dims, dim_max(dims, position, low), high);
 }
 
 /* ceil(distance / step), at least 0. */

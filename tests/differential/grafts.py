@@ -147,6 +147,12 @@ def scaled_to_itself(model):
     return all(int(shape[axis] * scale) == shape[axis] for axis, scale in zip(axes, scales))
 
 
+def scaled_alike_from_the_end(model):
+    """A Resize with a policy for axes that count from the end: ONNX Runtime leaves these axes as they are."""
+    attributes = model.nodes[0]["attributes"]
+    return "keep_aspect_ratio_policy" in attributes and min(attributes.get("axes") or [0]) < 0
+
+
 def graft(graph, case):
     name, build, exact, bound = case
     if graph.depth:
@@ -154,7 +160,7 @@ def graft(graph, case):
     model, feeds = build(graph.rng)
     if any(hasattr(value, "json") for node in model.nodes for value in node["attributes"].values()):
         raise Unsuitable
-    if scaled_to_itself(model):
+    if scaled_to_itself(model) or scaled_alike_from_the_end(model):
         raise Unsuitable
     if graph.peer and (name in BEYOND_PEER or model.opset != Model.opset):
         raise Unsuitable  # ONNX Runtime lacks them

@@ -8,6 +8,7 @@ import numpy
 from differential.elementwise import FUNCTION_ERROR, converted, makes
 from differential.graph import EXACT, USUAL_MOST, Unsuitable
 from differential.movement import changed, like
+from support.model_builder import TYPES
 from support.recurrent import GATES
 
 WINOGRAD_BOUND = 1e-4  # of the largest result, as --no-winograd's help says
@@ -292,16 +293,30 @@ def recurrent(graph, op):
 # ---- quantised numbers: scales are powers of two ----
 
 
+SCALES = (0.25, 0.5, 1.0, 2.0)
+
+
+def one_or_each(graph, choices, count, dtype="f32"):
+    """A number for all, or one for each of so many: the constant's name, and the least and the largest of them."""
+    each = isinstance(count, int) and 0 < count < 100 and graph.chance(0.4)
+    numbers = [graph.draw(choices) for _ in range(count if each else 1)]
+    constant = graph.constant(numpy.array(numbers if each else numbers[0]).astype(TYPES[dtype][0]))
+    return constant.name, min(numbers), max(numbers)
+
+
 @makes("QuantizeLinear", "DequantizeLinear")
 def quantise(graph, op):
-    """To eight bits and back, or only one of both."""
+    """To eight bits and back, or only one of both; by one scale or one for each place of an axis."""
     x = graph.pick(lambda v: v.dtype == "f32" and v.exact and v.step, graph.number)
-    scale = graph.draw((0.25, 0.5, 1.0, 2.0))
-    dtype = graph.draw(("u8", "i8"))
-    zero = graph.scalar(graph.draw((0, 3, 128)) if dtype == "u8" else graph.draw((0, 0, -5)), dtype)
-    y = graph.add("QuantizeLinear", [x, graph.scalar(scale), zero], (dtype, x.shape, 255.0 if dtype == "u8" else 128.0))
+    axis = graph.integer(0, max(0, x.rank - 1))
+    scale, least, most = one_or_each(graph, SCALES, x.shape[axis] if x.rank else 0)
+    shape, dtype = graph.model.arrays[scale].shape, graph.draw(("u8", "i8"))
+    zeros = (0, 3, 128, 255) if dtype == "u8" else (0, 0, -5, 127, -128)
+    zero = graph.constant(numpy.array([graph.draw(zeros) for _ in range(math.prod(shape))]).reshape(shape).astype(TYPES[dtype][0])).name
+    attributes = {"axis": axis} if shape else {}
+    y = graph.add("QuantizeLinear", [x, scale, zero], (dtype, x.shape, 255.0 if dtype == "u8" else 128.0), **attributes)
     if graph.chance(0.85):
-        graph.add("DequantizeLinear", [y, graph.scalar(scale), zero], ("f32", y.shape, 256 * scale, scale))
+        graph.add("DequantizeLinear", [y, scale, zero], ("f32", y.shape, 256 * most, least), **attributes)
 
 
 @makes("QLinearConv", "QLinearMatMul")
@@ -312,16 +327,18 @@ def quantised_layer(graph, op):
     factor = float(graph.model.arrays[scale])
     q = graph.add("QuantizeLinear", [x, scale, zero], ("u8", x.shape, 255.0))
     d = graph.add("DequantizeLinear", [q, scale, zero], ("f32", x.shape, 256 * factor, factor))
-    def weight(shape):
+    def weight(shape, axis):
         w = graph.whole(shape, 7, "i8")
-        return graph.add("DequantizeLinear", [w, graph.scalar(0.5), graph.scalar(0, "i8")], ("f32", shape, 4.0, 0.5))
+        by, least, most = one_or_each(graph, SCALES, shape[axis])
+        none = graph.constant(numpy.zeros(graph.model.arrays[by].shape, numpy.int8)).name
+        return graph.add("DequantizeLinear", [w, by, none], ("f32", shape, 7 * most, least), axis=axis)
     if op == "QLinearConv":
         extents, attributes, size = windows(graph, x)
         kernels = graph.draw((1, 8, 16, 17, 32))
-        w = weight((kernels, x.shape[1], *attributes.pop("kernel_shape")))
+        w = weight((kernels, x.shape[1], *attributes.pop("kernel_shape")), 0)
         y = convolution(graph, [d, w], (x.shape[0], kernels, *extents), size, size * x.shape[1], d, w, **attributes)
     else:
-        w = weight((x.shape[-1], graph.extent(33)))
+        w = weight((x.shape[-1], graph.extent(33)), 1)
         y = product(graph, "MatMul", [d, w], (*x.shape[:-1], w.shape[1]), x.shape[-1], d, w)
     if y.exact and y.step and graph.chance(0.7):
         if graph.chance(0.5):
@@ -344,5 +361,7 @@ def integer_product(graph, op):
         b, attributes, terms = graph.whole((x.shape[-1], graph.extent(33)), 100, "i8"), {}, x.shape[-1]
         shape = (*x.shape[:-1], b.shape[1])
     zero = [graph.scalar(graph.integer(0, 200), "u8")] if graph.chance(0.5) else []
-    y = graph.add(op, [a, b, *zero], ("i32", shape, terms * 255.0 * 100), **attributes)
+    if zero and op == "MatMulInteger" and graph.chance(0.5):
+        zero.append(one_or_each(graph, (0, -3, 27), shape[-1], "i8")[0])
+    y = graph.add(op, [a, b, *zero], ("i32", shape, terms * 255.0 * 130), **attributes)
     graph.add("Cast", [graph.within(y, 2**20)], ("f32", shape, min(y.most, 2.0**20)), to="f32")

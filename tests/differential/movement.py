@@ -97,8 +97,8 @@ def pad(graph, op):
     mode = graph.draw(("constant", "constant", "edge", "reflect", "wrap"))
     if mode != "constant" and a.dtype == "bool" and graph.peer:
         raise Unsuitable
-    room = [0 if mode == "edge" and e == 0 else e - 1 if mode == "reflect" else e if mode == "wrap" else 3 for e in a.shape]
-    pads = [graph.integer(0, max(0, min(r, 3))) if graph.chance(0.6) else 0 for r in room * 2]
+    room = [0 if mode in ("edge", "wrap") and e == 0 else e - 1 if mode == "reflect" else 7 if mode == "wrap" else 3 for e in a.shape]
+    pads = [graph.integer(0, max(0, min(r, 7))) if graph.chance(0.6) else 0 for r in room * 2]
     if mode == "constant" and graph.chance(0.2):
         axis = axis_of(graph, a, lambda e: e > 2)
         pads[axis] = -1

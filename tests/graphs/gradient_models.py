@@ -85,6 +85,20 @@ for form in ("none", "tanh"):
     case((3, 5), f"Gelu_{form}")(lambda b, form=form: b.node("Gelu", b.weight(3, 5), approximate=form))
 
 
+def one_of(b, low, high):
+    """A trained number, which an operator takes as one of no axes."""
+    return b.node("Squeeze", b.weight(1, low=low, high=high))
+
+
+case((3, 5), "clip_by_weights")(lambda b: b.node("Clip", b.weight(3, 5), one_of(b, -1, -0.5), one_of(b, 0.5, 1)))
+case((3, 5), "clip_by_crossing_weights")(lambda b: b.node("Clip", b.weight(3, 5), one_of(b, 0.5, 1), one_of(b, -1, -0.5)))
+case((3, 5), "clip_from_below")(lambda b: b.node("Clip", b.weight(3, 5), one_of(b, -1, 1)))
+case((5, 8), "pad_by_a_weight")(lambda b: b.node("Pad", b.weight(3, 5), b.integers([2, 1, 0, 2]), one_of(b, -1, 1)))
+for axis, shape in ((-1, (2, 3, 4)), (0, (4, 2, 3))):
+    case(shape, f"one_hot_{axis}")(lambda b, axis=axis: b.node(
+        "OneHot", b.integers([[0, 3, -1], [2, 9, 1]]), b.integers(4), b.weight(2), axis=axis))
+
+
 @case((3, 5))
 def clip(b):
     return b.node("Clip", b.weight(3, 5), b.number(-1), b.number(1))
@@ -202,6 +216,14 @@ def layer_norm(b):
 @case((2, 3, 4))
 def layer_norm_of_planes(b):
     return b.node("LayerNormalization", b.weight(2, 3, 4), b.weight(3, 4), axis=1, epsilon=0.01)
+
+
+for shape in ((2, 6, 4), (3, 6, 2, 3), (2, 4, 2, 1, 3)):
+    case(shape, f"instance_norm_{len(shape)}")(lambda b, shape=shape: b.node(
+        "InstanceNormalization", b.weight(*shape), b.weight(shape[1]), b.weight(shape[1]), epsilon=0.01))
+    for parameters in (2, shape[1]):
+        case(shape, f"group_norm_{len(shape)}_by_{parameters}")(lambda b, shape=shape, n=parameters: b.node(
+            "GroupNormalization", b.weight(*shape), b.weight(n), b.weight(n), num_groups=2, epsilon=0.01))
 
 
 # ---- movement ----
@@ -409,6 +431,35 @@ def loop_over_rows(b):
     return b.node("Loop", *count(b, 4, most=4), b.weight(2, 3), body=b.body(turn, i="i64", c="bool", s="f32"))
 
 
+# ---- places that data names ----
+
+for largest, axis, shape in ((1, -1, (3, 2)), (0, 0, (2, 5))):
+    case(shape, f"top_k_{axis}")(lambda b, largest=largest, axis=axis: b.node(
+        "TopK", b.weight(3, 5), b.integers([2]), outputs=2, axis=axis, largest=largest)[0])
+for reduction in ("none", "add"):
+    case((4, 5), f"scatter_elements_{reduction}")(lambda b, reduction=reduction: b.node(
+        "ScatterElements", b.weight(4, 5), b.integers([[0, -1], [3, 1]]), b.weight(2, 2), axis=1, reduction=reduction))
+    case((4, 3, 2), f"scatter_nd_{reduction}")(lambda b, reduction=reduction: b.node(
+        "ScatterND", b.weight(4, 3, 2), b.integers([[3, 1], [0, 0], [-2, 2]]), b.weight(3, 2), reduction=reduction))
+case((4, 3), "scatter_elements_twice")(lambda b: b.node(
+    "ScatterElements", b.weight(4, 3), b.integers([[1, 0, 1], [1, 0, 2]]), b.weight(2, 3), reduction="add"))
+
+RESIZES = {
+    "doubled": ((2, 3, 3, 4), {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}, (1, 1, 2, 2)),
+    "smaller": ((1, 2, 7, 5), {"mode": "nearest"}, (1, 1, 0.5, 0.6)),
+    "linear": ((2, 2, 3, 5), {"mode": "linear"}, (1, 1, 2, 1.7)),
+    "aligned": ((2, 2, 3, 5), {"mode": "linear", "coordinate_transformation_mode": "align_corners"}, (1, 1, 2, 2)),
+    "cubic": ((1, 2, 6, 4), {"mode": "cubic", "exclude_outside": 1}, (1, 1, 1.5, 2)),
+    "line": ((2, 3, 6), {"mode": "linear"}, (1, 1, 0.5)),
+    "volume": ((1, 2, 2, 3, 4), {"mode": "linear"}, (1, 1, 2, 2, 1.5)),
+    "channels": ((2, 3, 4), {"mode": "nearest"}, (2, 3, 1)),
+}
+for name, (x, attributes, scales) in RESIZES.items():
+    case(tuple(int(size * scale) for size, scale in zip(x, scales)), f"resize_{name}")(
+        lambda b, x=x, scales=scales, more=attributes: b.node(
+            "Resize", b.weight(*x), "", b.model.constant(numpy.array(scales, "f"), f"{b.name}.scales"), **more))
+
+
 # ---- windows ----
 
 CONVOLUTIONS = {
@@ -424,6 +475,24 @@ CONVOLUTIONS = {
 for name, (x, w, attributes, y) in CONVOLUTIONS.items():
     case(y, f"conv_{name}")(lambda b, x=x, w=w, more=attributes: b.node("Conv", b.weight(*x), b.weight(*w), b.weight(w[0]),
                                                                       kernel_shape=list(w[2:]), **more))
+
+TRANSPOSED = {
+    "plain": ((2, 3, 4, 5), (3, 4, 3, 2), {}, (2, 4, 6, 6)),
+    "doubling": ((2, 3, 3, 4), (3, 2, 2, 2), {"strides": [2, 2]}, (2, 2, 6, 8)),
+    "cut": ((1, 2, 4, 3), (2, 3, 3, 4), {"strides": [2, 3], "pads": [1, 0, 1, 2]}, (1, 3, 7, 8)),
+    "longer": ((1, 2, 3, 3), (2, 3, 3, 3), {"strides": [2, 2], "pads": [1, 1, 1, 1], "output_padding": [1, 0]}, (1, 3, 6, 5)),
+    "as_long_as_a_dilation": ((1, 2, 3, 3), (2, 1, 2, 2), {"dilations": [3, 1], "output_padding": [2, 0]}, (1, 1, 8, 4)),
+    "dilated": ((2, 2, 3, 4), (2, 3, 3, 2), {"dilations": [2, 3]}, (2, 3, 7, 7)),
+    "groups": ((2, 4, 3, 3), (4, 3, 2, 2), {"group": 2, "strides": [2, 1]}, (2, 6, 6, 4)),
+    "depthwise": ((2, 3, 3, 3), (3, 1, 3, 3), {"group": 3, "strides": [2, 2], "pads": [1, 1, 0, 0]}, (2, 3, 6, 6)),
+    "of_a_shape": ((1, 2, 3, 3), (2, 2, 3, 3), {"strides": [2, 2], "output_shape": [8, 5]}, (1, 2, 8, 5)),
+    "same": ((1, 2, 3, 4), (2, 2, 3, 3), {"strides": [2, 2], "auto_pad": "SAME_LOWER"}, (1, 2, 6, 8)),
+    "line": ((2, 3, 4), (3, 4, 3), {"strides": [2]}, (2, 4, 9)),
+    "volume": ((1, 2, 2, 3, 2), (2, 3, 2, 2, 3), {"strides": [1, 2, 2]}, (1, 3, 3, 6, 5)),
+}
+for name, (x, w, attributes, y) in TRANSPOSED.items():
+    case(y, f"conv_transpose_{name}")(lambda b, x=x, w=w, m=y[1], more=attributes: b.node(
+        "ConvTranspose", b.weight(*x), b.weight(*w), b.weight(m), **more))
 
 POOLS = {
     "whole": ({"kernel_shape": [2, 2], "strides": [2, 2]}, (2, 3, 2, 3)),

@@ -133,6 +133,69 @@ def test_while_has_no_limit(compile, tmp_path):
                                                    for scale in (0, 1, 1000)])
 
 
+def halves(rng, *shape):
+    return whole(rng, *shape).astype(numpy.float16)
+
+
+def test_bodies_of_halves_have_constants_and_lengths_of_their_own(compile, tmp_path):
+    """The nodes of a body compute in f32, one by one; what comes in and goes out of it stays f16."""
+    rng, model = numpy.random.default_rng(23), Model()
+    c, n, x = model.input("c", "bool", []), model.input("n", "i64", []), model.input("x", "f16", [6])
+    half, y = model.constant(numpy.float16(0.5)), model.node("Add", [x, x])
+    ends = [model.constant(i64(number)) for number in (0, 2)]
+    for value in (x, y):
+        model.output(model.node("If", [c], **branches(model, lambda b: b.node("Mul", [value, half]),
+                                                      lambda b: b.node("Identity", [model.constant(halves(rng, 6))]))))
+    shorter = model.node("If", [c], **branches(model, lambda b: b.node("Slice", [y, *ends]), lambda b: b.node("Identity", [y])))
+    body = Body(model, number="i64", condition="bool", s="f16", t="f16")
+    _, go_on, s, t = body.inputs
+    body.output(go_on, body.node("Mul", [s, half]), body.node("Concat", [t, body.node("Slice", [s, *ends])], axis=0), s)
+    scan = Body(model, s="f16", row="f16")
+    following = scan.node("Tanh", [scan.node("Add", [scan.node("Mul", [scan.inputs[1], half]), scan.inputs[0]])])
+    scan.output(following, scan.node("Neg", [following]))
+    rows = model.node("Reshape", [y, model.constant(i64(3, 2))])
+    model.output(model.node("Neg", [shorter]), *model.node("Loop", [model.node("Min", [n, model.constant(numpy.array(4))]), None, x, y],
+                                                           3, body=body),
+                 *model.node("Scan", [model.constant(halves(rng, 2)), rows], 2, body=scan, num_scan_inputs=1))
+    feeds = [{"c": condition(truth), "n": numpy.array(n), "x": halves(rng, 6)} for truth in (True, False) for n in (0, 3)]
+    same_at_all_threads(compile, model, tmp_path, feeds, tolerance=2.0**-10)
+
+
+def test_a_table_may_be_shorter_than_a_loop_that_a_condition_ends(compile, tmp_path):
+    """An index beyond the table is found in the run, where it is reached."""
+    model = Model()
+    most, limit = model.input("most", "i64", []), model.input("limit", "f32", [])
+    table = model.constant(numpy.arange(24, dtype=numpy.float32).reshape(8, 3))
+
+    def build(b, i, c, s):
+        following = b.node("Add", [s, b.node("Gather", [table, i])])
+        return [b.node("Less", [b.node("ReduceMax", [following], keepdims=0), limit]), following]
+
+    start = model.constant(numpy.zeros(3, numpy.float32))
+    for trip in (most, model.constant(numpy.array(100))):
+        model.output(model.node("Loop", [trip, None, start], body=loop_body(model, 1, build)))
+    feeds = [{"most": numpy.array(turns), "limit": numpy.array(limit, numpy.float32)} for turns, limit in ((3, 50), (100, 70), (8, 100))]
+    same_at_all_threads(compile, model, tmp_path, feeds)
+    with Module(compile(model.write(tmp_path))) as module, module.context(1) as context, pytest.raises(ModuleError, match="out of range"):
+        context.run({"most": numpy.array(9), "limit": numpy.array(1000, numpy.float32)})
+
+
+@pytest.mark.parametrize("first", [0, 2])
+def test_a_loop_that_counts_may_have_a_trip_count_too(compile, tmp_path, first):
+    """A negative one is none; and a limit or a trip count may be a list of one number."""
+    model = Model()
+    most, listed, x = model.input("most", "i64", []), model.input("listed", "i64", [1]), model.input("x", "f32", [2])
+    limits = [model.constant(numpy.array(20)), listed]
+    for trip in (most, listed, model.constant(numpy.array(-3)), None):
+        for limit in limits:
+            body = Body(model, number="i64", condition="bool", i="i64", s="f32")
+            following = body.node("Add", [body.inputs[2], body.constant(numpy.array(1))])
+            body.output(body.node("Less", [following, limit]), following, body.node("Add", [body.inputs[3], x]))
+            model.output(*model.node("Loop", [trip, None, model.constant(numpy.array(first)), x], 2, body=body))
+    feeds = [{"most": numpy.array(a), "listed": i64(b), "x": numpy.array([1, 2], numpy.float32)} for a, b in ((5, 3), (-1, -7), (0, 5), (30, 0))]
+    same_at_all_threads(compile, model, tmp_path, feeds)
+
+
 def counting_loop(model, limit, first, always, greater):
     """`i = first; while (i < limit) { s += i; collect i; i = i + 1; }`; always: `do { ... } while`."""
     body = Body(model, number="i64", condition="bool", i="i64", s="f32")

@@ -38,6 +38,40 @@ class Gelu(onnx.reference.op_run.OpRun):
         return (x * (1 + (tanh if approximate == "tanh" else erf(x / math.sqrt(2)))) / 2,)
 
 
+class GroupNormalization(onnx.reference.op_run.OpRun):
+    """ONNX's own fails. Scale and bias have a number for each channel or, as before opset 21, for each group."""
+
+    def _run(self, x, scale, bias, epsilon=None, num_groups=None, stash_type=None):
+        rows = x.reshape(len(x), num_groups, -1)
+        normal = (rows - rows.mean(2, keepdims=True)) / numpy.sqrt(rows.var(2, keepdims=True) + epsilon)
+        by_channel = (numpy.repeat(values, x.shape[1] // len(values)).reshape(-1, *[1] * (x.ndim - 2)) for values in (scale, bias))
+        return (normal.reshape(x.shape) * next(by_channel) + next(by_channel),)
+
+
+class ConvTranspose(onnx.reference.op_run.OpRun):
+    """ONNX's own knows no groups and not all pads."""
+
+    def _run(self, x, w, bias=None, auto_pad=None, dilations=None, group=None, kernel_shape=None, output_padding=None,
+             output_shape=None, pads=None, strides=None):
+        n = x.ndim - 2
+        strides, dilations, longer, pads = strides or [1] * n, dilations or [1] * n, output_padding or [0] * n, pads or [0] * 2 * n
+        written = [(size - 1) * s + (k - 1) * d + 1 + more
+                   for size, s, k, d, more in zip(x.shape[2:], strides, w.shape[2:], dilations, longer)]
+        x, w = x.reshape(len(x), group, -1, *x.shape[2:]), w.reshape(group, -1, *w.shape[1:])
+        whole = numpy.zeros((len(x), group, w.shape[2], *written))
+        for tap in numpy.ndindex(*w.shape[3:]):
+            places = tuple(slice(t * d, t * d + (size - 1) * s + 1, s) for t, d, size, s in zip(tap, dilations, x.shape[3:], strides))
+            whole[(slice(None),) * 3 + places] += numpy.einsum("ngc...,gcm->ngm...", x, w[(slice(None),) * 3 + tap])
+        if output_shape or auto_pad == "SAME_LOWER":
+            wanted = output_shape or [size * s for size, s in zip(x.shape[3:], strides)]
+            cut = [max(has - to, 0) for has, to in zip(written, wanted)]
+            pads = [*(c - c // 2 for c in cut), *(c // 2 for c in cut)]
+            whole = numpy.pad(whole, [(0, 0)] * 3 + [(0, max(to - has, 0)) for has, to in zip(written, wanted)])
+        inside = tuple(slice(begin, size - end) for begin, end, size in zip(pads[:n], pads[n:], whole.shape[3:]))
+        y = whole[(slice(None),) * 3 + inside].reshape(len(x), -1, *(s.stop - s.start for s in inside))
+        return (y + bias.reshape(-1, *[1] * n),)
+
+
 def own_op(name, formula):
     """An operator of the project's own, for the reference."""
     def run(self, *arrays, **attributes):
@@ -59,7 +93,7 @@ def loss_in_double(model):
     for tensor in proto.graph.initializer:
         if tensor.data_type == onnx.TensorProto.FLOAT:
             tensor.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(tensor).astype(numpy.float64), tensor.name))
-    session = onnx.reference.ReferenceEvaluator(proto, new_ops=[Erf, Gelu, *OWN_OPS])
+    session = onnx.reference.ReferenceEvaluator(proto, new_ops=[Erf, Gelu, GroupNormalization, ConvTranspose, *OWN_OPS])
 
     def loss(feeds):
         return float(session.run(None, feeds)[0])

@@ -2,7 +2,7 @@
 """Operators of older opsets are read with their old meaning: compared with ONNX Runtime, which supports them all."""
 import numpy
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from support.emitted import run_module
 from support.onnx_files import BOOL, F32, I64, described, model_of, onnxruntime_run, random_feeds, write
@@ -53,6 +53,9 @@ CASES = {
     "Gemm 7": one("Gemm", 7, constants={"b": floats(4, 5), "c": floats(5)}, alpha=0.5),
     "LSTM 7 without its size": one("LSTM", 7, {"x": (F32, [2, 1, 3])}, constants={"w": floats(1, 16, 3),
                                                                                 "r": floats(1, 16, 4)}, hidden_size=4),
+    **{f"RNN 14 of one direction with the default's two names, {direction}": one(
+        "RNN", 14, {"x": (F32, [2, 1, 3])}, constants={"w": floats(1, 4, 3), "r": floats(1, 4, 4)}, hidden_size=4,
+        activations=["Tanh", "Tanh"], direction=direction) for direction in ("forward", "reverse")},
     "Pow of a number by an integer": one("Pow", 15, constants={"e": numpy.array([2, -1, 3, 0])}),
     "QuantizeLinear of the zero point's type": one("QuantizeLinear", 21, outputs={"y": (TensorProto.INT8, None)}, constants={
         "s": numpy.float32(0.5), "z": numpy.array(3, numpy.int8)}, output_dtype=TensorProto.UNDEFINED),
@@ -101,6 +104,25 @@ def test_in_a_body_an_attribute_has_the_type_that_the_body_gets(reference, tmp_p
     got = reference.run(described(model), write(tmp_path, model), {"x": x})["y"]
     assert got.dtype == x.dtype
     numpy.testing.assert_array_equal(got, numpy.maximum(x, 0.25) if op == "Clip" else x)
+
+
+def constant(name, value):
+    return helper.make_node("Constant", [], [name], value=numpy_helper.from_array(value))
+
+
+def test_in_a_body_a_parameter_is_one_number_a_group(compile, tmp_path):
+    """GroupNormalization before opset 21, of a tensor whose shape only the compiler's inference tells."""
+    model = looped([
+        helper.make_node("Concat", ["v", "v"], ["six"], axis=0), constant("shape", numpy.array([1, 6, 1])),
+        helper.make_node("Reshape", ["six", "shape"], ["channels"]), constant("scale", numpy.array([1, 2, -3], "f")),
+        constant("bias", numpy.array([0.5, 0, 4], "f")),
+        helper.make_node("GroupNormalization", ["channels", "scale", "bias"], ["normal"], num_groups=3),
+        constant("axes", numpy.array([0, 2])), helper.make_node("Squeeze", ["normal", "axes"], ["flat"]),
+        constant("start", numpy.array([1])), constant("end", numpy.array([4])),
+        helper.make_node("Slice", ["flat", "start", "end"], ["v2"])], 18, F32)
+    feeds = random_feeds(model)
+    got = run_module(compile(write(tmp_path, model)), feeds)["y"]
+    numpy.testing.assert_allclose(got, onnxruntime_run(model, feeds)["y"], rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("base, exponent", [

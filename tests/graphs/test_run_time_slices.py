@@ -43,6 +43,21 @@ def test_bounds_are_read_in_the_run(compile, reference, tmp_path, step, dtype, i
     same_as_onnxruntime(compile, reference, model, tmp_path, feeds, threads=(1, 3))
 
 
+@pytest.mark.parametrize("step", [-1, -3, 2])
+def test_of_nothing_a_slice_is_nothing(compile, reference, tmp_path, step):
+    """Forwards and backwards, in several ways: of an input's tail, of a constant, and of what a run finds."""
+    model = Model()
+    model.dim("T", 1, 3, 6)
+    x, one, end = model.input("x", "f32", ["T", 2]), model.constant(bounds(1)), model.constant(bounds(LARGEST))
+    found = model.node("Transpose", [model.node("NonZero", [x])])
+    for data in (model.node("Slice", [x, one, end]), found, model.constant(numpy.zeros((0, 2), numpy.float32))):
+        for first, last in ((-1, -LARGEST - 1), (5, -9), (0, LARGEST)):
+            limits = [model.constant(bounds(number)) for number in (first, last, 0, step)]
+            model.output(model.node("Slice", [data, *limits]))
+    feeds = [{"x": numpy.arange(2 * T, dtype=numpy.float32).reshape(T, 2) * scale} for T in (1, 2, 6) for scale in (1, 0)]
+    same_as_onnxruntime(compile, reference, model, tmp_path, feeds, threads=(1, 3))
+
+
 def test_some_bounds_are_constants_and_several_axes_are_sliced(compile, reference, tmp_path):
     model = Model()
     x, start = model.input("x", "f32", [5, 6, 4]), model.input("start", "i64", [2])

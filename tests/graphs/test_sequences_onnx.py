@@ -69,17 +69,19 @@ def mapped(inputs, nodes, outputs=("o",), names=("s",)):
 @pytest.mark.parametrize("inputs, nodes, outputs, names", [
     (["a"], [helper.make_node("Neg", ["a"], ["o"])], ["o"], ["s"]),
     (["a", "b", "w"], [helper.make_node("Mul", ["a", "w"], ["m"]), helper.make_node("Sub", ["m", "b"], ["o"]),
-                       helper.make_node("Relu", ["m"], ["p"])], ["o", "p"], ["s", "r", "x1"])])
+                       helper.make_node("Relu", ["m"], ["p"])], ["o", "p"], ["s", "r", "x1"]),
+    (["a"], [helper.make_node("Mul", ["a", "x1"], ["m"]), helper.make_node("SequenceAt", ["r", "one"], ["x"]),
+             helper.make_node("Sub", ["x", "c"], ["d"]), helper.make_node("Add", ["m", "d"], ["o"])], ["o", "m"], ["s"])])
 def test_a_body_is_done_for_each_tensor(compile, tmp_path, inputs, nodes, outputs, names):
     made, results = mapped(inputs, nodes, outputs, names)
     made += [helper.make_node("ConcatFromSequence", [name], [f"y{k}"], axis=0) for k, name in enumerate(results)]
     rng = numpy.random.default_rng(0)
-    model = model_of(made, {f"x{k}": (F32, [2, 3]) for k in range(3)}, {f"y{k}": (F32, None) for k in range(len(results))}, opset=17)
+    model = model_of(made, {f"x{k}": (F32, [2, 3]) for k in range(3)}, {f"y{k}": (F32, None) for k in range(len(results))},
+                     {"c": numpy.array([1, 2, 4], "f"), "one": at(1)}, opset=17)
     same_as_onnxruntime(compile, tmp_path, model, {f"x{k}": rng.integers(-2, 3, (2, 3)).astype("f") for k in range(3)})
 
 
 @pytest.mark.parametrize("inputs, nodes, names, code, words", [
-    (["a"], [helper.make_node("Mul", ["a", "x1"], ["o"])], ["s"], 3, "values around the body of SequenceMap, not settled when compiling,"),
     (["a", "b"], [helper.make_node("Add", ["a", "b"], ["o"])], ["s"], 2,
      "expected a `body` with an input for each of SequenceMap's 1, and as many outputs"),
     (["a", "b"], [helper.make_node("Add", ["a", "b"], ["o"])], ["s", "longer"], 3,
@@ -91,6 +93,17 @@ def test_a_body_that_does_not_fit_is_refused(rnncc, tmp_path, inputs, nodes, nam
     model = model_of(made, {f"x{k}": (F32, [2, 3]) for k in range(3)}, {"y": (F32, None)}, opset=17)
     done = rnncc(write(tmp_path, model), "-o", tmp_path / "m.so")
     assert done.returncode == code and words in done.stderr
+
+
+def test_a_body_is_not_done_for_too_many(rnncc, tmp_path):
+    """Each tensor has a copy of all nodes."""
+    n = 1025
+    steps = [helper.make_node("Neg", [f"v{k}"], [f"v{k + 1}"]) for k in range(n)]
+    body = helper.make_graph(steps, "body", [helper.make_tensor_value_info("v0", F32, None)], [helper.make_tensor_value_info(f"v{n}", F32, None)])
+    model = model_of([helper.make_node("SequenceConstruct", ["x"] * n, ["s"]), helper.make_node("SequenceMap", ["s"], ["t"], body=body),
+                      helper.make_node("SequenceLength", ["t"], ["y"])], {"x": (F32, [3])}, {"y": (I64, [])}, opset=17)
+    done = rnncc(write(tmp_path, model), "-o", tmp_path / "m.so")
+    assert done.returncode == 4 and "SequenceMap would have more than 1048576 nodes" in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("split, keepdims", [(None, 1), (None, 0), (at(2), 1), (at([3, 1, 1]), 1)])

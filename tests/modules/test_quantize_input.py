@@ -68,12 +68,12 @@ def test_samples_that_do_not_fit_are_named(rnncc, model, tmp_path, array, words)
     assert f"{tmp_path}/a1.npy: " in done.stderr
 
 
-@pytest.mark.parametrize("count", [0, 3, 6])
-def test_a_file_of_a_constant_extent_has_whole_samples(rnncc, tmp_path, count):
+@pytest.mark.parametrize("count, extent", [(0, 4), (3, 4), (6, 4), (7, 0)])
+def test_a_file_of_a_constant_extent_has_whole_samples(rnncc, tmp_path, count, extent):
     model = Model("whole")
-    model.output(model.node("MatMul", [model.input("x", "f32", [4, 6]), model.constant(normal(6, 5))]))
+    model.output(model.node("MatMul", [model.input("x", "f32", [extent, 6]), model.constant(normal(6, 5))]))
     np.save(tmp_path / "a.npy", good(count))
-    refused(rnncc, model.write(tmp_path), tmp_path, 2, f"its shape is [{count}, 6], but the input is `x` f32[4, 6]",
+    refused(rnncc, model.write(tmp_path), tmp_path, 2, f"its shape is [{count}, 6], but the input is `x` f32[{extent}, 6]",
             f"--data={tmp_path}/a.npy")
 
 

@@ -5,10 +5,12 @@ import re
 
 import numpy
 import pytest
+from onnx import helper
 
 from support.bodies import Body
 from support.model_builder import Model
 from support.module import rnncc as package
+from support.onnx_files import F32, model_of, write
 
 
 def refused(rnncc, tmp_path, model, *options):
@@ -48,11 +50,12 @@ def of_halves():
     return model
 
 
-def of_a_bound():
+def of_a_mean():
     model = Model()
-    x = weighed(model, 1)
-    bound = model.node("Squeeze", [x])
-    model.output(model.node("ReduceSum", [model.node("Clip", [x, None, bound])], keepdims=0))
+    x = weighed(model, 2, 3)
+    ones = model.constant(numpy.ones(3, numpy.float32))
+    mean = model.node("ReduceMean", [x, model.constant(numpy.array([0]))], keepdims=0)
+    model.output(model.node("ReduceSum", [model.node("BatchNormalization", [x, ones, ones, mean, ones])], keepdims=0))
     return model
 
 
@@ -94,8 +97,23 @@ def test_a_part_that_may_be_empty_is_trained(compile, tmp_path):
         assert (trainer.gradients()["w"] == x[:-1].sum(axis=0)).all()
 
 
+@pytest.mark.parametrize("first, last, step", [(-1, 0, -2), (-1, 1, -1), (100, 0, -2), (1, 5, -2), (2, 2, -2)])
+def test_a_part_from_the_end_that_may_be_empty_is_trained(compile, tmp_path, first, last, step):
+    model = Model("backwards")
+    model.dim("T", 1, 8, 16)
+    x = model.node("Mul", [model.input("x", "f32", [2, "T"]), model.constant(numpy.ones((2, 1), numpy.float32), "w")])
+    limits = [model.constant(numpy.array([n])) for n in (first, last, 1, step)]
+    model.output(model.node("ReduceSum", [model.node("Slice", [x, *limits])], keepdims=0))
+    trainer = package.load(compile(model.write(tmp_path), "--train"), threads=1).trainer()
+    for T in (1, 3, 9, 16):
+        x = numpy.arange(2 * T, dtype=numpy.float32).reshape(2, T)
+        assert trainer(x) == x[:, first:last:step].sum()
+        trainer.backward()
+        assert (trainer.gradients()["w"] == x[:, first:last:step].sum(axis=1, keepdims=True)).all()
+
+
 @pytest.mark.parametrize("model, words", [
-    (of_halves, "`n2`, Cast, has no gradient for elements of f16"), (of_a_bound, "`n2`, Clip, has no gradient for input 2")])
+    (of_halves, "`n2`, Cast, has no gradient for elements of f16"), (of_a_mean, "`n2`, BatchNormalization, has no gradient for input 3")])
 def test_what_would_be_wrong_without_a_word_is_refused(rnncc, tmp_path, model, words):
     status, said = refused(rnncc, tmp_path, model())
     assert status == 3 and words in said, said
@@ -262,3 +280,27 @@ def test_a_small_weight_of_whole_numbers_is_trained_where_it_is_moved(compile, t
     assert trainer(x) == 2 * x.sum()
     trainer.backward()
     assert numpy.array_equal(trainer.gradients()["bias"], 2 * x.sum(0))
+
+
+def moved_weight_before(op, **attributes):
+    """An ONNX model: x times w, which is ones, as a row; then an old operator that is read by the rank of its input."""
+    rows = [helper.make_node("Unsqueeze", ["w"], ["row"], axes=[0]), helper.make_node("Mul", ["x", "row"], ["product"]),
+            helper.make_node(op, ["product"], ["y"], **attributes), helper.make_node("ReduceSum", ["y"], ["loss"], keepdims=0)]
+    return model_of(rows, {"x": (F32, [3, 4])}, {"loss": (F32, []), "y": (F32, [3, 4])}, {"w": numpy.ones(4, "f")}, opset=11)
+
+
+def test_a_weight_is_no_constant_while_a_model_is_read_either(compile, tmp_path):
+    """The reader infers ranks as far as it has come."""
+    path = write(tmp_path, moved_weight_before("LogSoftmax", axis=1))
+    x, w = numpy.arange(12, dtype=numpy.float32).reshape(3, 4) / 8, numpy.array([2, 1, 0.5, 3], numpy.float32)
+    scores = x * w
+    due = scores - numpy.log(numpy.exp(scores).sum(1, keepdims=True))
+    trainer = package.load(compile(path, "--train", "--loss=loss")).trainer()
+    trainer.set_weights({"w": w})
+    numpy.testing.assert_allclose(trainer(x)[1], due, rtol=1e-5)
+    trainer.backward()
+    slope = x - 4 * x * numpy.exp(due)
+    numpy.testing.assert_allclose(trainer.gradients()["w"], slope.sum(0), rtol=1e-4, atol=1e-5)
+    network = package.load(compile(path, "--weights=mutable"))
+    network.weights["w"] = w
+    numpy.testing.assert_allclose(network(x)[1], due, rtol=1e-5)

@@ -57,6 +57,30 @@ class Convolutional(nn.Module):
                 torch.from_numpy(rng.integers(0, CLASSES, 4)))
 
 
+class Segmenter(nn.Module):
+    """Down and up again, by a transposed convolution and by interpolation, with what was on the way down beside it; scores
+    are of the places that are hardest."""
+
+    def __init__(self):
+        super().__init__()
+        self.down, self.inner = nn.Conv2d(2, 8, 3, stride=2, padding=1), nn.Conv2d(8, 8, 3, stride=2, padding=1)
+        self.groups, self.own = nn.GroupNorm(4, 8), nn.InstanceNorm2d(8, affine=True)
+        self.up = nn.ConvTranspose2d(8, 8, 3, stride=2, padding=1, output_padding=1)
+        self.mixed, self.scores = nn.Conv2d(16, 8, 3, padding=1), nn.Conv2d(8, 1, 1)
+
+    def forward(self, x, y):
+        high = functional.silu(self.groups(self.down(x)))
+        low = functional.elu(self.own(self.inner(high)))
+        joined = self.mixed(torch.cat([high, self.up(low)], 1))
+        wide = functional.interpolate(joined, scale_factor=2, mode="bilinear", align_corners=False)
+        return ((self.scores(wide) - y)**2).flatten(1).topk(20).values.mean()
+
+    @staticmethod
+    def batch(rng):
+        return (torch.from_numpy(rng.standard_normal((3, 2, 16, 12)).astype(numpy.float32)),
+                torch.from_numpy(rng.standard_normal((3, 1, 16, 12)).astype(numpy.float32)))
+
+
 class Attention(nn.Module):
     """Without biases: that of the keys changes no softmax, and Adam would divide roundings by roundings."""
 
@@ -92,7 +116,8 @@ class Recurrent(nn.Module):
 
 
 NETWORKS = {
-    "dense": Dense, "convolutional": Convolutional, "attention": Attention, "rnn": lambda: Recurrent(nn.RNN),
+    "dense": Dense, "convolutional": Convolutional, "segmenter": Segmenter,
+    "attention": Attention, "rnn": lambda: Recurrent(nn.RNN),
     "gru": lambda: Recurrent(nn.GRU), "lstm": lambda: Recurrent(nn.LSTM),
     "lstm_both_ways": lambda: Recurrent(nn.LSTM, True), "gru_both_ways": lambda: Recurrent(nn.GRU, True),
 }

@@ -106,6 +106,15 @@ def test_what_is_missing_of_its_own_files_is_told(attempt, root, tmp_path, monke
     assert told in attempt(clang_name())
 
 
+def test_a_wheel_without_its_loader_is_not_made(rnncc, root, tmp_path):
+    for folder in ("templates", "runtime", "schedules"):
+        shutil.copytree(root / folder, tmp_path / "data" / folder, ignore=shutil.ignore_patterns("bindings"))
+    done = rnncc(root / "models" / "digits_rnn.json", "--emit=wheel", "-o", tmp_path / "out",
+                 env={**os.environ, "RNNCC_DATA": str(tmp_path / "data")})
+    assert done.returncode == EXIT_ENVIRONMENT and "rnncc: error: cannot list: No such file or directory (is" in done.stderr
+    assert not any((tmp_path / "out").glob("*"))
+
+
 @pytest.mark.unsanitized
 def test_a_file_of_its_own_that_changes_while_it_is_read_is_told(rnncc, root, tmp_path):
     """Another rnncc is installed meanwhile."""

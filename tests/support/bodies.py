@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Bodies of If, Loop and Scan for Model: graphs within its graph, whose names differ from all others.
 
-    body = Body(model, i="i64", x="f32")  # inputs and their types, which ONNX Runtime requires; integers are scalars
+    body = Body(model, i="i64", x="f32")  # inputs and their types, which ONNX Runtime requires; all but f32 and f16 are scalars
     body.output(body.node("Add", [body.inputs[0], outer]))
     model.node("Loop", [trip, None, x], body=body)
 """
@@ -38,7 +38,7 @@ class Body:
         return {"inputs": self.inputs, "outputs": self.outputs, "nodes": self.nodes}
 
     def onnx(self, onnx_attributes):
-        inputs = [onnx.helper.make_tensor_value_info(name, TYPES[dtype][1], None if dtype == "f32" else [])
+        inputs = [onnx.helper.make_tensor_value_info(name, TYPES[dtype][1], None if dtype in ("f16", "f32") else [])
                   for name, dtype in zip(self.inputs, self.types)]
         outputs = [onnx.helper.make_empty_tensor_value_info(name) for name in self.outputs]
         nodes = [onnx.helper.make_node(n["op"], n["inputs"], n["outputs"], **onnx_attributes(n)) for n in self.nodes]

@@ -29,7 +29,6 @@ static const struct {
     {"Gemm", 7, adapt_broadcast},
     {"Greater", 7, adapt_broadcast},
     {"GridSample", 20, adapt_grid_sample},
-    {"GroupNormalization", 21, adapt_group_norm},
     {"Hardmax", 13, adapt_softmax},
     {"Identity", ALWAYS, adapt_same_sequence},
     {"LSTM", ALWAYS, adapt_recurrent},

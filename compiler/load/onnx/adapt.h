@@ -22,7 +22,7 @@ bool contrib_adapt(OnnxReader *reader, Draft *draft, const char *domain);
 void contrib_unknown(OnnxReader *reader, const Draft *draft, const char *domain);
 
 typedef bool Adaptation(OnnxReader *reader, Draft *draft);
-Adaptation adapt_softmax, adapt_broadcast, adapt_prelu, adapt_group_norm;
+Adaptation adapt_softmax, adapt_broadcast, adapt_prelu;
 Adaptation adapt_clip, adapt_pad, adapt_top_k, adapt_reshape, adapt_dft, adapt_pow;
 Adaptation adapt_scan, adapt_resize, adapt_upsample, adapt_scatter, adapt_dropout;
 Adaptation adapt_cast, adapt_concat, adapt_recurrent, adapt_batch_norm, adapt_selu, adapt_grid_sample, adapt_roi_align;

@@ -62,28 +62,3 @@ bool adapt_prelu(OnnxReader *reader, Draft *draft) {
   if (rank > 2) draft_set_input(reader, draft, 1, widened(reader, draft, slope, 1, rank - 2));
   return true;
 }
-
-/* Each of the groups' numbers for all channels of its group: [G] to [G, 1], to [G, C/G], to [C]. */
-static Value *for_channels(OnnxReader *reader, const Draft *draft, Value *value, int64_t groups, int64_t channels) {
-  int64_t grown[] = {groups, channels / groups}, flat[] = {channels};
-  Value *expand[] = {widened(reader, draft, value, 1, 1), draft_ints(reader, draft, 2, grown)};
-  Value *reshape[] = {draft_node(reader, draft, "Expand", 2, expand), draft_ints(reader, draft, 1, flat)};
-  return draft_node(reader, draft, "Reshape", 2, reshape);
-}
-
-/* Before opset 21 scale and bias are one number a group, since then one a channel. */
-bool adapt_group_norm(OnnxReader *reader, Draft *draft) {
-  const Value *x = draft_input(draft, 0);
-  int64_t groups = draft_int(draft, "num_groups", 1);
-  if (!x || !draft_input(draft, 1) || !draft_input(draft, 2) || groups < 1) return true;
-  bool known = draft_rank(reader, draft, x) > 1 && dim_is_const(x->shape[1]);
-  if (!known) {
-    unsupported_add(&reader->unsupported, draft->name, "GroupNormalization of an unknown number of channels");
-    return false;
-  }
-  int64_t channels = dim_value(x->shape[1]);
-  if (channels == groups || channels % groups != 0) return true;
-  for (int i = 1; i <= 2; i++)
-    draft_set_input(reader, draft, i, for_channels(reader, draft, draft->inputs[i], groups, channels));
-  return true;
-}

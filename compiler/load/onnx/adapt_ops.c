@@ -121,10 +121,22 @@ bool adapt_selu(OnnxReader *reader, Draft *draft) {
   return true;
 }
 
+/* ONNX lists two names as the default of RNN's activations, also of a layer in one direction, which has the first: a
+ * tool that writes defaults out writes both. */
+static void drop_other_direction(const Draft *draft) {
+  const Attribute *direction = draft_attribute(draft, "direction");
+  Attribute *names = draft_attribute(draft, "activations");
+  bool two = names && names->kind == ATTRIBUTE_STRINGS && names->count == 2;
+  if (strcmp(draft->op, "RNN") != 0 || !two || strcmp(names->strings[0], "Tanh") || strcmp(names->strings[1], "Tanh"))
+    return;
+  if (!direction || direction->kind != ATTRIBUTE_STRING || strcmp(direction->s, "bidirectional")) names->count = 1;
+}
+
 /* hidden_size may be left out; R [D, G*H, H] has it. Before opset 7 output_sequence says what outputs say themselves.
  */
 bool adapt_recurrent(OnnxReader *reader, Draft *draft) {
   const Value *weights = draft_input(draft, 2);
+  drop_other_direction(draft);
   draft_drop(draft, "output_sequence");
   if (draft_attribute(draft, "hidden_size") || !weights) return true;
   int rank = draft_rank(reader, draft, weights);

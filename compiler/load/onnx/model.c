@@ -120,6 +120,7 @@ static Graph *read_parsed(Arena *arena, const char *path, const ModelFile *file,
   reader->hash = file->hash;
   reader->graph = graph_new(arena);
   reader->graph->file = path;
+  reader->graph->config = settings ? settings->config : NULL;
   reader->model = file->message;
   check_heading(reader);
   read_model(reader);

@@ -241,7 +241,6 @@ static Graph *body_to_map(OnnxReader *reader, const Draft *draft) {
              "expected a `body` with an input for each of SequenceMap's %d, and as many outputs", draft->n_inputs);
     return NULL;
   }
-  if (body_reads_outside(body)) return not_settled(reader, draft, "values around the body"), NULL;
   const Sequence *first = onnx_sequence(reader, draft->inputs[0]);
   if (first->n > MOST_COPIED / (body->n_nodes + 1))
     fatal_at(draft->where, EXIT_LIMIT, "SequenceMap would have more than %d nodes", MOST_COPIED);
@@ -262,7 +261,10 @@ static bool items_at(OnnxReader *reader, const Draft *draft, int k, int n, Value
 
 static bool map_items(OnnxReader *reader, const Draft *draft, const Graph *body, int n, Value **results) {
   Graph *graph = draft->scope->graph;
-  Value **arguments = ARENA_ARRAY(reader->arena, Value *, draft->n_inputs);
+  Node around = {.attributes = draft->attributes, .n_attributes = draft->n_attributes};
+  node_capture(graph, &around); /* what the body reads around itself becomes inputs behind its own */
+  Value **arguments = ARENA_ARRAY(reader->arena, Value *, draft->n_inputs + around.n_captures);
+  for (int i = 0; i < around.n_captures; i++) arguments[draft->n_inputs + i] = around.inputs[i];
   for (int k = 0; k < n; k++) {
     Node **nodes = ARENA_ARRAY(reader->arena, Node *, body->n_nodes);
     if (!items_at(reader, draft, k, n, arguments)) return false;
