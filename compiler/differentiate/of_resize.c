@@ -18,7 +18,7 @@ static Value *weights_of(const Gradient *g, const ResizeAxis *axis) {
   float *weights = ARENA_ARRAY(arena, float, axis->in *axis->out);
   for (int64_t o = 0; o < axis->out; o++)
     for (int k = 0; taps.start[o] >= 0 && k < taps.n; k++)
-      weights[(taps.start[o] + k) * axis->out + o] += taps.weight[o * taps.n + k];
+      weights[(taps.start[o] + k) * axis->out + o] = taps.weight[o * taps.n + k];
   return floats(g->f, 2, shape, weights);
 }
 

@@ -4,7 +4,8 @@
  * One division after another is replaced by n/c - (c-1)/c <= floor(n / c) <= n/c, and what is then left of each dim is
  * bounded by its range. Of a minimum or maximum both operands are tried in its place: S - max(0, S - T), which is the
  * smaller one of both, is at least 1 where they are. A sum that is a product of two others has the product of their
- * bounds: H*W - H*floor(W / 2) - W*floor(H / 2) + floor(H / 2)*floor(W / 2), pixels at half the resolution.
+ * bounds: H*W - H*floor(W / 2) - W*floor(H / 2) + floor(H / 2)*floor(W / 2), pixels at half the resolution; and so has
+ * one whose terms have a factor in common: 2*T*T - T, distances of steps from each other.
  */
 #include "ir/dim_internal.h"
 #include "support/numbers.h"
@@ -170,16 +171,37 @@ static bool split_product(const Term *terms, int n, Parts *left, Parts *right) {
   return left->n * right->n == n;
 }
 
+/* Finds a factor that all terms have, and what they have beside it; false if there is none. */
+static bool split_factor(const Term *terms, int n, Term *factor, Parts *rest) {
+  for (int f = 0; f < terms[0].n_factors; f++) {
+    *factor = (Term){1, 1, &terms[0].factors[f]};
+    divide_all(terms, n, factor, rest);
+    if (rest->n == n) return true;
+  }
+  return false;
+}
+
+static Range closer_range(const Term *terms, int n);
+
+static Range both(Range a, Range b) { return (Range){max_int(a.lower, b.lower), min_int(a.upper, b.upper)}; }
+
+/* The product of a factor that all terms have and of their rest, which is a sum. */
+static Range range_by_factor(const Term *terms, int n, Range range) {
+  Term factor;
+  Parts rest;
+  if (!split_factor(terms, n, &factor, &rest)) return range;
+  return both(range, range_mul(term_range(&factor), closer_range(rest.terms, rest.n)));
+}
+
 /* Of a sum of at most MAX_PARTS terms, which are not all constant. */
 static Range closer_range(const Term *terms, int n) {
   Parts left, right;
   int64_t upper = closer_upper(terms, n, 1), minus_lower = closer_upper(terms, n, -1);
   Range range = {is_extreme(minus_lower) ? INT64_MIN : -minus_lower, upper};
-  if (!split_product(terms, n, &left, &right)) return range;
+  if (!split_product(terms, n, &left, &right)) return n < 2 ? range : range_by_factor(terms, n, range);
   int64_t scale = divide_by_common_divisor(&left);
   Range scaled = range_mul((Range){scale, scale}, closer_range(left.terms, left.n));
-  Range product = range_mul(scaled, closer_range(right.terms, right.n));
-  return (Range){max_int(range.lower, product.lower), min_int(range.upper, product.upper)};
+  return both(range, range_mul(scaled, closer_range(right.terms, right.n)));
 }
 
 void dim_bound_closer(Dim *dim) {

@@ -144,6 +144,7 @@ static bool same(DimTable *dims, const Node *node, const Ratio *a, const Ratio *
 static bool cast(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
   DType to = node->outputs[0]->dtype;
   if (is_float(node->outputs[0])) return same(dims, node, a, b, result);
+  if ((to == RNNCC_I64 || to == RNNCC_I32) && a->divisor == 1) return same(dims, node, a, b, result);
   if (to == RNNCC_I64 || to == RNNCC_I32) return truncate(dims, a->numerator, dim_const(dims, a->divisor), result);
   if (to != RNNCC_BOOL) return false;
   bool zero = dim_equals(a->numerator, 0);

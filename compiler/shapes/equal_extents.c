@@ -7,7 +7,11 @@
  */
 #include "shapes/equal_extents.h"
 
+#include <ctype.h>
+#include <limits.h>
+
 #include "ir/equal_nodes.h"
+#include "ir/tensor.h"
 #include "shapes/build.h"
 #include "shapes/shape.h"
 
@@ -28,14 +32,68 @@ static Node *twin_of(Graph *graph, const Node *node) {
   return NULL;
 }
 
-void share_counts(Graph *graph, Node *node) {
-  if (!is_op(node, OP_NonZero) && !is_op(node, OP_Compress)) return;
-  Node *twin = twin_of(graph, node);
-  if (!twin || twin->outputs[0]->rank < 0) return;
+static void become_copy(Node *node, Value *of) {
   node->op = op_info(OP_Identity);
   node->n_inputs = 1;
-  node->inputs[0] = twin->outputs[0];
+  node->inputs[0] = of;
   node->n_attributes = 0;
+}
+
+static bool sums_all(Graph *graph, const Node *node) {
+  bool reduced[MAX_RANK];
+  if (!dtype_is_integer(node->inputs[0]->dtype) || !read_reduced(graph, node, reduced)) return false;
+  for (int axis = 0; axis < node->inputs[0]->rank; axis++)
+    if (!reduced[axis]) return false;
+  return true;
+}
+
+/* The conditions that the value has as numbers, in any shape; NULL: it has no such. */
+static Value *as_conditions(Value *value) {
+  for (const Node *from = value->producer; from; from = value->producer) {
+    if (!op_is_view(from->op) && (!is_op(from, OP_Cast) || value->dtype == RNNCC_BOOL)) break;
+    value = from->inputs[0];
+  }
+  return value->dtype == RNNCC_BOOL ? value : NULL;
+}
+
+/* How many conditions hold, by the NonZero of them: exporters count so what they assign by a mask. NULL: there is none,
+ * or the node counts nothing. */
+static Value *counted_before(Graph *graph, Node *node) {
+  Value *mask = as_conditions(node->inputs[0]);
+  Node *twin = mask && sums_all(graph, node) ? twin_of(graph, &(Node){.op = op_info(OP_NonZero), .n_inputs = 1, .inputs = &mask}) : NULL;
+  if (!twin || twin->outputs[0]->rank < 0) return NULL;
+  const Builder builder = {graph, node->name, node->where};
+  const Dim *one[MAX_RANK];
+  int rank = node_int(node, ATTR_keepdims) ? node->inputs[0]->rank : 0;
+  for (int axis = 0; axis < rank; axis++) one[axis] = dim_const(graph->dims, 1);
+  Value *count = build_reshape(&builder, build_extent(&builder, twin->outputs[0], 1), rank, one);
+  const Attribute to = attribute_type(ATTR_to, node->inputs[0]->dtype);
+  return build_op(&builder, OP_Cast, 1, &count, 1, 1, &to)->outputs[0];
+}
+
+/* The places of the elements that are not 0 in a list of one number: all of them, as exporters write an arange. NULL:
+ * the node is none such. */
+static Value *all_places(Graph *graph, const Node *node) {
+  Value *list = node->inputs[0];
+  const Attribute *value = is_op(list->producer, OP_ConstantOfShape) ? node_attribute(list->producer, ATTR_value) : NULL;
+  if (!value || list->rank != 1 || value_element(value->tensor, 0) == 0) return NULL;
+  const Builder builder = {graph, node->name, node->where};
+  static const int64_t bounds[] = {0, 1};
+  Value *numbers[2];
+  for (int i = 0; i < 2; i++) numbers[i] = graph_constant(graph, node->name, RNNCC_I64, 0, NULL, &bounds[i]);
+  Value *const range[] = {numbers[0], build_reshape(&builder, build_extent(&builder, list, 0), 0, NULL), numbers[1]};
+  Value *places = build_op(&builder, OP_Range, 3, range, 1, 0, NULL)->outputs[0];
+  const Dim *shape[] = {dim_const(graph->dims, 1), places->shape[0]};
+  return build_reshape(&builder, places, 2, shape);
+}
+
+void share_counts(Graph *graph, Node *node) {
+  Value *found = is_op(node, OP_ReduceSum) ? counted_before(graph, node) : NULL;
+  if (is_op(node, OP_NonZero)) found = all_places(graph, node);
+  if (found) become_copy(node, found);
+  if (!is_op(node, OP_NonZero) && !is_op(node, OP_Compress)) return;
+  Node *twin = twin_of(graph, node);
+  if (twin && twin->outputs[0]->rank >= 0) become_copy(node, twin->outputs[0]);
 }
 
 /* ---- what the run must find ---- */
@@ -97,14 +155,59 @@ static void expect_equal(Graph *graph, Node *node, Place a, Place b) {
 
 static int rank_of(const Node *node, int input) { return node->inputs[input]->rank; }
 
+/* As expect_equal() of axes that broadcast: a constant may be 1. */
+static void expect_spread(Graph *graph, Node *node, Place a, Place b) {
+  if (!dim_is_const(extent_at(node, a)) && !dim_is_const(extent_at(node, b))) expect_equal(graph, node, a, b);
+}
+
 static void expect_product(Graph *graph, Node *node) {
   int a = rank_of(node, 0), b = rank_of(node, 1);
   if (a > 0 && b > 0) expect_equal(graph, node, (Place){0, a - 1}, (Place){1, b > 1 ? b - 2 : 0});
+  for (int from_end = 3; from_end <= a && from_end <= b; from_end++)
+    expect_spread(graph, node, (Place){0, a - from_end}, (Place){1, b - from_end});
 }
 
 static void expect_gemm(Graph *graph, Node *node) {
+  int transposed_a = node_int(node, ATTR_transA) != 0, transposed_b = node_int(node, ATTR_transB) != 0;
   if (rank_of(node, 0) != 2 || rank_of(node, 1) != 2) return;
-  expect_equal(graph, node, (Place){0, node_int(node, ATTR_transA) == 0}, (Place){1, node_int(node, ATTR_transB) != 0});
+  expect_equal(graph, node, (Place){0, !transposed_a}, (Place){1, transposed_b});
+  int rank = node_input(node, 2) ? rank_of(node, 2) : 0;
+  if (rank == 2) expect_spread(graph, node, (Place){0, transposed_a}, (Place){2, 0});
+  if (rank == 1 || rank == 2) expect_spread(graph, node, (Place){1, !transposed_b}, (Place){2, rank - 1});
+}
+
+/* Axes of one letter, of equations without an ellipsis. */
+static void expect_letters(Graph *graph, Node *node) {
+  const char *equation = node_string(node, ATTR_equation);
+  Place first[CHAR_MAX + 1];
+  bool has_first[CHAR_MAX + 1] = {false};
+  Place own = {0, 0};
+  for (; *equation && *equation != '-' && *equation != '.' && own.input < node->n_inputs; equation++) {
+    if (*equation == ',') own = (Place){own.input + 1, -1};
+    if (isspace((unsigned char)*equation)) continue;
+    if (isalpha((unsigned char)*equation) && own.axis < rank_of(node, own.input)) {
+      if (has_first[(int)*equation]) expect_spread(graph, node, first[(int)*equation], own);
+      if (!has_first[(int)*equation]) first[(int)*equation] = own;
+      has_first[(int)*equation] = true;
+    }
+    own.axis++;
+  }
+}
+
+/* There is an update for each index. */
+static void expect_updates(Graph *graph, Node *node) {
+  int rank = rank_of(node, 1);
+  for (int axis = 0; axis < rank && rank_of(node, 2) == rank; axis++)
+    expect_equal(graph, node, (Place){1, axis}, (Place){2, axis});
+}
+
+/* There is an update for each tuple, of the axes that tuples leave. */
+static void expect_updates_of_tuples(Graph *graph, Node *node) {
+  int tuples = rank_of(node, 1) - 1, rank = rank_of(node, 2), left = rank - tuples, from = rank_of(node, 0) - left;
+  for (int axis = 0; axis < tuples && axis < rank; axis++)
+    expect_equal(graph, node, (Place){1, axis}, (Place){2, axis});
+  for (int axis = 0; axis < left && from >= 0 && tuples >= 0; axis++)
+    expect_equal(graph, node, (Place){0, from + axis}, (Place){2, tuples + axis});
 }
 
 static void expect_layer(Graph *graph, Node *node) {
@@ -158,8 +261,16 @@ static void expect_attention(Graph *graph, Node *node) {
 }
 
 static void (*const expect_of[N_OPS])(Graph *, Node *) = {
-    [OP_Attention] = expect_attention, [OP_Concat] = expect_joined,  [OP_GRU] = expect_layer, [OP_Gemm] = expect_gemm,
-    [OP_LSTM] = expect_layer,          [OP_MatMul] = expect_product, [OP_RNN] = expect_layer,
+    [OP_Attention] = expect_attention,
+    [OP_Concat] = expect_joined,
+    [OP_Einsum] = expect_letters,
+    [OP_GRU] = expect_layer,
+    [OP_Gemm] = expect_gemm,
+    [OP_LSTM] = expect_layer,
+    [OP_MatMul] = expect_product,
+    [OP_RNN] = expect_layer,
+    [OP_ScatterElements] = expect_updates,
+    [OP_ScatterND] = expect_updates_of_tuples,
 };
 
 void expect_extents(Graph *graph, Node *node) {

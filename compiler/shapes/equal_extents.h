@@ -4,8 +4,8 @@
 
 #include "ir/graph.h"
 
-/* NonZero or Compress of what an earlier node has counted becomes a copy of its result, of which both have the length
- * then. needs: the inputs' shapes. */
+/* NonZero, Compress, or the sum of conditions that an earlier node has counted becomes a copy of its result, of which
+ * both have the length then; NonZero of a list of ones becomes a Range. needs: the inputs' shapes. */
 void share_counts(Graph *graph, Node *node);
 
 /* Where extents of the node's inputs must be equal, and only the run tells whether they are: appends ExpectExtent nodes

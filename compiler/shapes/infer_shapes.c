@@ -102,7 +102,7 @@ static bool takes_nothing(const Node *node) {
 static bool empty_with(Graph *graph, const Value *value, const Dim *extent) {
   for (int axis = 0; axis < value->rank; axis++) {
     const Dim *own = value->shape[axis];
-    if (same_dim(own, extent) || dim_equals(own, 0)) return true;
+    if (dim_at_most(graph->dims, own, extent) || dim_equals(own, 0)) return true;
     if (!dim_is_const(extent) && dim_div_exact(graph->dims, own, extent)) return true;
   }
   return false;

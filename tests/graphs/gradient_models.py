@@ -460,6 +460,14 @@ for name, (x, attributes, scales) in RESIZES.items():
             "Resize", b.weight(*x), "", b.model.constant(numpy.array(scales, "f"), f"{b.name}.scales"), **more))
 
 
+@case((1, 2, 5, 4))
+def resize_of_a_region(b):
+    """Which reaches beyond x: what lies there is a number."""
+    region = b.model.constant(numpy.array([0, 0, -0.4, 0.3, 1, 1, 0.8, 1.6], "f"), f"{b.name}.region")
+    return b.node("Resize", b.weight(1, 2, 4, 6), region, "", b.integers([1, 2, 5, 4]), mode="linear",
+                  coordinate_transformation_mode="tf_crop_and_resize", extrapolation_value=3.0)
+
+
 # ---- windows ----
 
 CONVOLUTIONS = {

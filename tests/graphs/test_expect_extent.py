@@ -7,6 +7,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from support.model_builder import Model
 from support.module import Module
 
 F32, I64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
@@ -33,6 +34,18 @@ def masks(*counts):
 
 def drawn(feeds, **shapes):
     return [{**feed, **{name: weights(*shape) for name, shape in shapes.items()}} for feed in feeds]
+
+
+TWO_MASKS = [node("Compress", "a m", "i", axis=0), node("Compress", "b n", "j", axis=0)]
+TO_NUMBERS = [node("NonZero", "m", "places"), node("NonZero", "n", "others"), node("Cast", "others", "numbers", to=F32)]
+
+
+def of_two_masks(nodes, **constants):
+    """m and n, and a [9, 2] and b [9, 2] of which they leave rows."""
+    def feeds(*counts):
+        return [{**first, "n": masks(b)[0]["m"]} for a, b in counts for first in drawn(masks(a), a=(9, 2), b=(9, 2))]
+    inputs = {"m": (BOOL, [9]), "n": (BOOL, [9]), "a": (F32, [9, 2]), "b": (F32, [9, 2])}
+    return nodes, inputs, constants, feeds((4, 4), (9, 9)), feeds((4, 5), (7, 2))
 
 
 def layer(op, gates):
@@ -92,6 +105,24 @@ CASES = {
     "Attention with a past and a mask's own dim": (
         [helper.make_node("Attention", "q k v mask past_k past_v".split(), ["y", "present_k", "present_v"])], HEADS, {},
         heads(3, 2, 5) + heads(1, 1, 2), heads(3, 2, 6)),
+    "batches of a MatMul": of_two_masks([*TWO_MASKS, node("Unsqueeze", "i middle", "p"), node("Unsqueeze", "j last", "q"),
+                                         node("MatMul", "p q", "y")], middle=np.array([1]), last=np.array([2])),
+    "the bias of a Gemm": of_two_masks([*TWO_MASKS, node("Gemm", "i w j", "y")], w=weights(2, 2)),
+    "letters of an Einsum": of_two_masks([*TWO_MASKS, node("Einsum", "i j", "y", equation="ab, ac -> abc")]),
+    "updates of elements": of_two_masks([*TO_NUMBERS, node("Identity", "numbers", "f"),
+                                         node("ScatterElements", "zeros places f", "y", axis=1)], zeros=weights(1, 9)),
+    "updates of tuples": of_two_masks([*TO_NUMBERS, node("Transpose", "places", "tuples"), node("Squeeze", "numbers", "f"),
+                                       node("ScatterND", "zeros tuples f", "y")], zeros=weights(9)),
+    "an assignment by a mask": (
+        [node("NonZero", "m", "places"), node("Transpose", "places", "tuples"), node("Reshape", "m all", "flat"),
+         node("Cast", "flat", "ones", to=I64), node("ReduceSum", "ones", "count", keepdims=1), node("Expand", "five count", "f"),
+         node("ScatterND", "x tuples f", "y")], {"m": (BOOL, [3, "S"]), "x": (F32, [3, "S"])},
+        {"all": np.array([-1]), "five": np.float32(5)},
+        [{"m": rng.random((3, S)) < part, "x": weights(3, S)} for S in (1, 7) for part in (0, 0.5, 1)], []),
+    "the largest of few": (
+        [node("Compress", "a m", "left", axis=0), node("Shape", "left", "size"), node("Min", "size three", "k"),
+         helper.make_node("TopK", ["left", "k"], ["y", "places"])], {"m": (BOOL, [9]), "a": (F32, [9])}, {"three": np.array([3])},
+        [{**feed, "a": rng.permutation(9).astype(np.float32)} for feed in masks(0, 1, 3, 9)], []),
     "MatMul of two counts": ([*BY_MASK, node("Transpose", "i", "t"), node("MatMul", "t j", "y")],
                              {"m": (BOOL, [9]), "a": (F32, [9, 2]), "b": (F32, [9, 2])}, {}, drawn(masks(1, 4), a=(9, 2), b=(9, 2)), []),
 }
@@ -128,6 +159,35 @@ def test_equal_extents_give_onnx_runtimes_results_and_others_fail(name, rnncc, t
     for feed in bad:
         with pytest.raises(Exception):
             session.run(None, feed)
+
+
+def test_the_places_of_a_list_of_ones_are_as_many_as_it_has(rnncc, tmp_path):
+    """So PyTorch's exporter writes an arange. No run checks a count."""
+    nodes = [node("Shape", "x", "s"), helper.make_node("ConstantOfShape", ["s"], ["ones"], value=numpy_helper.from_array(np.array([3]))),
+             node("NonZero", "ones", "places"), node("Squeeze", "places", "i"), node("Gather", "x i", "f"), node("Add", "f x", "y")]
+    done = rnncc(model_of((nodes, {"x": (F32, ["S"])}, {}, [], []), tmp_path / "m.onnx"), "-o", tmp_path / "m.so")
+    assert done.returncode == 0 and "each run checks" not in done.stderr, done.stderr
+    with Module(tmp_path / "m.so") as module, module.context(2) as context:
+        for S in (1, 6):
+            x = weights(S)
+            np.testing.assert_array_equal(context.run({"x": x})["y"], 2 * x)
+
+
+def test_an_integer_that_is_cast_to_an_integer_stays_it(rnncc, tmp_path):
+    """Amounts of a Pad are cast by PyTorch's exporter; the Reshape needs the sum of the extents that they give."""
+    model = Model()
+    model.dim("n", 3, 5, 8)
+    x = model.input("x", "f32", ["n"])
+    extent, five, none = model.node("Shape", [x]), model.constant(np.array([5])), model.constant(np.array([0]))
+    amounts = model.node("Concat", [none, model.node("Sub", [extent, five])], axis=0)
+    padded = model.node("Pad", [x, model.node("Cast", [amounts], to="i64")])
+    double = model.node("Sub", [model.node("Add", [extent, extent]), five])
+    model.output(model.node("Reshape", [padded, model.node("Concat", [double, model.constant(np.array([1]))], axis=0)]))
+    assert rnncc(model.write(tmp_path), "-o", tmp_path / "m.so").returncode == 0
+    with Module(tmp_path / "m.so") as module, module.context(1) as context:
+        for n in (3, 5, 8):
+            feeds = {"x": weights(n)}
+            np.testing.assert_array_equal(context.run(feeds)[model.outputs[0]], model.onnx_run(feeds)[model.outputs[0]])
 
 
 def test_what_each_run_checks_is_told(rnncc, tmp_path):

@@ -241,6 +241,9 @@ static void a_product_of_sums_has_the_bounds_of_its_factors(void **state) {
   assert_int_equal(dim_upper(pixels), 72 * 100);
   assert_int_equal(dim_lower(all), 3 * 40);
   assert_int_equal(dim_upper(all), 3 * 8 * 72 * 100);
+  const Dim *distances = dim_sub(t, dim_mul(t, dim_const(t, 2), dim_mul(t, f.T, f.T)), f.T); /* T (2 T - 1) */
+  assert_int_equal(dim_lower(distances), 1);
+  assert_int_equal(dim_upper(distances), 400 * 799);
   arena_free(f.arena);
 }
 
