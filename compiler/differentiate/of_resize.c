@@ -15,7 +15,7 @@ static Value *weights_of(const Gradient *g, const ResizeAxis *axis) {
   Arena *arena = g->f->graph->arena;
   ResizeTaps taps = resize_taps(arena, g->node, axis);
   int64_t shape[] = {axis->in, axis->out};
-  float *weights = ARENA_ARRAY(arena, float, axis->in *axis->out);
+  float *weights = ARENA_ARRAY(arena, float, axis->in * axis->out);
   for (int64_t o = 0; o < axis->out; o++)
     for (int k = 0; taps.start[o] >= 0 && k < taps.n; k++)
       weights[(taps.start[o] + k) * axis->out + o] = taps.weight[o * taps.n + k];

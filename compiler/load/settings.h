@@ -30,9 +30,9 @@ typedef struct Setting {
 
 typedef struct ModelSettings {
   int count;
-  Setting *list;       /* has room for every word of the command line */
-  const char *network; /* of a bundle, which they are read for; NULL: the model is in none */
-  ModelFiles *files;   /* that were read before; NULL: none are kept */
+  Setting *list;        /* has room for every word of the command line */
+  const char *network;  /* of a bundle, which they are read for; NULL: the model is in none */
+  ModelFiles *files;    /* that were read before; NULL: none are kept */
   const Config *config; /* the graph's: a reader that infers must know which weights stay as they are; may be NULL */
 } ModelSettings;
 

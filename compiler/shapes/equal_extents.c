@@ -60,7 +60,9 @@ static Value *as_conditions(Value *value) {
  * or the node counts nothing. */
 static Value *counted_before(Graph *graph, Node *node) {
   Value *mask = as_conditions(node->inputs[0]);
-  Node *twin = mask && sums_all(graph, node) ? twin_of(graph, &(Node){.op = op_info(OP_NonZero), .n_inputs = 1, .inputs = &mask}) : NULL;
+  Node *twin = mask && sums_all(graph, node)
+                   ? twin_of(graph, &(Node){.op = op_info(OP_NonZero), .n_inputs = 1, .inputs = &mask})
+                   : NULL;
   if (!twin || twin->outputs[0]->rank < 0) return NULL;
   const Builder builder = {graph, node->name, node->where};
   const Dim *one[MAX_RANK];
@@ -75,7 +77,8 @@ static Value *counted_before(Graph *graph, Node *node) {
  * the node is none such. */
 static Value *all_places(Graph *graph, const Node *node) {
   Value *list = node->inputs[0];
-  const Attribute *value = is_op(list->producer, OP_ConstantOfShape) ? node_attribute(list->producer, ATTR_value) : NULL;
+  const Attribute *value =
+      is_op(list->producer, OP_ConstantOfShape) ? node_attribute(list->producer, ATTR_value) : NULL;
   if (!value || list->rank != 1 || value_element(value->tensor, 0) == 0) return NULL;
   const Builder builder = {graph, node->name, node->where};
   static const int64_t bounds[] = {0, 1};

@@ -61,6 +61,20 @@ def test_values_beyond_the_border_are_zero_beside_infinities(compile, tmp_path):
     assert next(iter(run_module(compile(model.write(tmp_path)), feeds).values())).item() == 0
 
 
+@pytest.mark.parametrize("width", [255, 256, 300])
+def test_a_region_of_more_points_than_are_kept_is_pooled_alike(compile, tmp_path, width):
+    """A point for each pixel, of 11 channels."""
+    x = numpy.random.default_rng(width).uniform(-1, 1, (1, 11, 4, 310)).astype(numpy.float32)
+    rois = numpy.array([[2.25, 0.5, 2.25 + width, 3.5], [0, 0, 7, 3]], numpy.float32)
+    model, feeds = one_op("RoiAlign", [x, rois, numpy.zeros(2, numpy.int64)], output_height=2, output_width=1,
+                          coordinate_transformation_mode="output_half_pixel")
+    model.opset = 21
+    expected = model.onnx_run(feeds)
+    got = run_module(compile(model.write(tmp_path)), feeds, threads=(1, 2, 3))
+    for output in model.outputs:
+        assert_close(got[output], expected[output], 300 * ROUNDINGS * EPSILON)
+
+
 @pytest.mark.parametrize("image", [-1, 2, 2**62])
 def test_a_region_of_an_unknown_image_is_refused(compile, tmp_path, image):
     x, rois = numpy.ones((2, 1, 4, 4), numpy.float32), numpy.array([[0, 0, 3, 3]], numpy.float32)
