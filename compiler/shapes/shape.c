@@ -162,6 +162,7 @@ static const Value *frozen_source(const Value *value) {
 }
 
 const char *freeze_hint(Graph *graph, const Value *value) {
+  if (graph->outer) return ""; /* a body's inputs are not the model's */
   const Value *source = frozen_source(value);
   if (value->is_input) return " (--freeze makes the input one)";
   if (!source) return "";
