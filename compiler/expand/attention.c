@@ -37,22 +37,31 @@ static Value *with_past(const Formula *f, Value *past, Value *x) {
 
 static Value *both(const Formula *f, Value *a, Value *b) { return a ? apply2(f, OP_And, a, b) : b; }
 
-/* Keys before a row's query, which are places of keys minus that of the query: [S, 1] or, by lengths, [B, 1, S, 1]. */
-static Value *query_places(const Formula *f, const Node *node, Value *q) {
-  Value *places_of_queries = with_axis(f, places_along(f, q, 2), 1), *lengths = node_input(node, 6);
-  if (node_input(node, 4)) return plus(f, places_of_queries, build_extent(f, node->inputs[4], 2));
-  if (!lengths) return places_of_queries;
+/* How many keys of each sample count, [B, 1, 1, 1]; NULL: all do. One below 0, or of more keys than there are, is no
+ * place of a list of all that it may be, so such a run fails. */
+static Value *key_lengths(const Formula *f, const Node *node, Value *k) {
+  Value *lengths = node_input(node, 6);
+  if (!lengths) return NULL;
+  Value *one = integers(f, 1, (const int64_t[]){1}), *none = integers(f, 1, (const int64_t[]){0});
+  Value *all = apply3(f, OP_Range, none, plus(f, build_extent(f, k, 2), one), one);
   const Dim *shape[] = {lengths->shape[0], constant(f, 1), constant(f, 1), constant(f, 1)};
-  return plus(f, places_of_queries, minus(f, build_reshape(f, lengths, 4, shape), build_extent(f, q, 2)));
+  return build_reshape(f, gathered(f, all, counted_from_start(f, lengths), 0), 4, shape);
+}
+
+/* Keys before a row's query, which are places of keys minus that of the query: [S, 1] or, by lengths, [B, 1, S, 1]. */
+static Value *query_places(const Formula *f, const Node *node, Value *q, Value *lengths) {
+  Value *places_of_queries = with_axis(f, places_along(f, q, 2), 1);
+  if (node_input(node, 4)) return plus(f, places_of_queries, build_extent(f, node->inputs[4], 2));
+  return lengths ? plus(f, places_of_queries, minus(f, lengths, build_extent(f, q, 2))) : places_of_queries;
 }
 
 /* Where a query may see a key, by their places; NULL: everywhere. */
 static Value *allowed_places(const Formula *f, const Node *node, Value *q, Value *k) {
   int64_t left = node_int(node, ATTR_left_window_size), right = node_int(node, ATTR_right_window_size);
   bool causal = node_int(node, ATTR_is_causal) != 0;
-  Value *allowed = NULL, *keys = places_along(f, k, 2), *lengths = node_input(node, 6);
+  Value *allowed = NULL, *keys = places_along(f, k, 2), *lengths = key_lengths(f, node, k);
   if (causal || left >= 0 || right >= 0) {
-    Value *queries = query_places(f, node, q);
+    Value *queries = query_places(f, node, q, lengths);
     if (causal) allowed = apply2(f, OP_LessOrEqual, keys, queries);
     if (left >= 0)
       allowed =
@@ -60,9 +69,7 @@ static Value *allowed_places(const Formula *f, const Node *node, Value *q, Value
     if (right >= 0)
       allowed = both(f, allowed, apply2(f, OP_LessOrEqual, keys, plus(f, queries, number(f, queries, (double)right))));
   }
-  if (!lengths) return allowed;
-  const Dim *shape[] = {lengths->shape[0], constant(f, 1), constant(f, 1), constant(f, 1)};
-  return both(f, allowed, apply2(f, OP_Less, keys, build_reshape(f, lengths, 4, shape)));
+  return lengths ? both(f, allowed, apply2(f, OP_Less, keys, lengths)) : allowed;
 }
 
 /* The same of extents that are known, as a constant bias [S, T]. */

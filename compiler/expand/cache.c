@@ -6,7 +6,7 @@ void expand_tensor_scatter(const Formula *f, const Node *node, Value **results) 
   Value *past = node->inputs[0], *block = node->inputs[1], *first = node_input(node, 2);
   int axis = normal_axis(node_int(node, ATTR_axis), past->rank);
   Value *places = places_along(f, block, axis);
-  if (first) places = plus(f, with_axis(f, first, 1), places);
+  if (first) places = plus(f, with_axis(f, counted_from_start(f, first), 1), places);
   if (node_word(node, ATTR_mode) == CACHE_circular) places = apply2(f, OP_Mod, places, build_extent(f, past, axis));
   if (!first) places = with_axis(f, places, 0);
   for (int k = 1; k < axis; k++) places = with_axis(f, places, 1);

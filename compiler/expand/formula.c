@@ -2,6 +2,7 @@
 #include "expand/formula.h"
 
 #include "ir/tensor.h"
+#include "shapes/intervals.h"
 #include "shapes/shape.h"
 
 static Value *applied(const Formula *f, OpKind op, int n, Value *const *inputs, const Attribute *attribute) {
@@ -36,6 +37,13 @@ Value *integers(const Formula *f, int n, const int64_t *data) {
 Value *places_along(const Formula *f, Value *x, int64_t axis) {
   Value *none = integers(f, 1, (const int64_t[]){0}), *one = integers(f, 1, (const int64_t[]){1});
   return apply3(f, OP_Range, none, build_extent(f, x, axis), one);
+}
+
+Value *counted_from_start(const Formula *f, Value *indices) {
+  if (value_interval(f->graph, indices).least >= 0) return indices;
+  if (indices->dtype != RNNCC_I64) indices = cast(f, indices, RNNCC_I64);
+  Value *negative = apply2(f, OP_Less, indices, number(f, indices, 0));
+  return apply3(f, OP_Where, negative, number(f, indices, 0x1p52), indices);
 }
 
 Value *floats(const Formula *f, int rank, const int64_t *shape, const float *data) {

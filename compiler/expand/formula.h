@@ -29,6 +29,10 @@ Value *floats(const Formula *f, int rank, const int64_t *shape, const float *dat
 /* 0, 1, ... as long as the axis. */
 Value *places_along(const Formula *f, Value *x, int64_t axis);
 
+/* Indices that may not count from the end, as Gather's do: a negative one is read as what is none of any axis, which
+ * the run refuses. */
+Value *counted_from_start(const Formula *f, Value *indices);
+
 /* `op` is ReduceSum, ReduceMean, ...; the axes stay, of extent 1. */
 Value *reduced(const Formula *f, OpKind op, Value *x, int n, const int64_t *axes);
 /* The sum along the axes, which are removed. */

@@ -182,7 +182,7 @@ void expand_distances(const Formula *f, const Node *node, Value **results) {
 /* The rows of the positions: given ones, or the first. */
 static Value *positions(const Formula *f, const Node *node) {
   Value *ids = node->inputs[0], *table = node->inputs[3];
-  if (node_input(node, 8)) return gathered(f, table, node->inputs[8], 0);
+  if (node_input(node, 8)) return gathered(f, table, counted_from_start(f, node->inputs[8]), 0);
   const Range first = {0, 0, dim_is_const(ids->shape[1]) ? dim_value(ids->shape[1]) : 0};
   if (dim_is_const(ids->shape[1])) return build_slice(f, table, 1, &first);
   return gathered(f, table, places_along(f, ids, 1), 0);
@@ -197,8 +197,9 @@ static Value *words_left(const Formula *f, const Node *node) {
 }
 
 void expand_embed_norm(const Formula *f, const Node *node, Value **results) {
-  Value *sum = plus(f, gathered(f, node->inputs[2], node->inputs[0], 0), positions(f, node));
-  if (node_input(node, 1)) sum = plus(f, sum, gathered(f, node->inputs[4], node->inputs[1], 0));
+  Value *words = counted_from_start(f, node->inputs[0]), *segments = node_input(node, 1);
+  Value *sum = plus(f, gathered(f, node->inputs[2], words, 0), positions(f, node));
+  if (segments) sum = plus(f, sum, gathered(f, node->inputs[4], counted_from_start(f, segments), 0));
   results[0] = layer_norm(f, node, sum, node->inputs[5], node->inputs[6], 1)->outputs[0];
   if (node_output(node, 1)) results[1] = words_left(f, node);
   if (node_output(node, 2)) results[2] = sum;

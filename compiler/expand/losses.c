@@ -16,13 +16,6 @@ static Value *at_target(const Formula *f, Value *x, Value *target) {
   return without_axis(f, picked, 1);
 }
 
-/* Indices may count from the end, targets may not: such a target is read as what is no class of any loss, which the run
- * refuses. */
-static Value *checked(const Formula *f, Value *target) {
-  Value *no_class = number(f, target, 0x1p52);
-  return apply3(f, OP_Where, apply2(f, OP_Less, target, number(f, target, 0)), no_class, target);
-}
-
 /* The loss of each place: of log-probabilities x, or, if these are known, of the scores that x is the LogSoftmax of. A
  * target to ignore may be no class: it is read as class 0. */
 static Value *of_places(const Formula *f, const Node *node, Value *x, Value *scores, Value *target, Value *ignored) {
@@ -30,7 +23,7 @@ static Value *of_places(const Formula *f, const Node *node, Value *x, Value *sco
   Value *const inputs[] = {scores, target};
   if (scores) return build_op(f, OP_CrossEntropy, 2, inputs, 1, ignore ? 1 : 0, ignore)->outputs[0];
   if (ignored) target = apply3(f, OP_Where, ignored, number(f, target, 0), target);
-  Value *loss = apply(f, OP_Neg, at_target(f, x, checked(f, target)));
+  Value *loss = apply(f, OP_Neg, at_target(f, x, counted_from_start(f, target)));
   return ignored ? apply3(f, OP_Where, ignored, number(f, x, 0), loss) : loss;
 }
 

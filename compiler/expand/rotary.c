@@ -33,7 +33,7 @@ static Value *joined(const Formula *f, Pair turned, const Value *x, bool interle
 /* Of each row, and the same for all heads: along `heads_axis`. */
 static Value *of_rows(const Formula *f, const Node *node, int input, int64_t heads_axis, bool interleaved) {
   Value *table = node->inputs[input], *positions = node_input(node, 3);
-  if (positions) table = gathered(f, table, positions, 0);
+  if (positions) table = gathered(f, table, counted_from_start(f, positions), 0);
   table = with_axis(f, table, heads_axis);
   return interleaved ? with_axis(f, table, 4) : table;
 }

@@ -77,10 +77,17 @@ static int64_t upper_of(const Sum *sum) {
   return floor_div(upper, sum->scale);
 }
 
-static int64_t upper_by_divisions(Sum sum) {
+/* How many of them may still be replaced. */
+typedef struct Left {
+  int divisions, choices;
+} Left;
+
+static int64_t upper_by_choices(Sum sum, Left left);
+
+static int64_t upper_by_divisions(Sum sum, Left left) {
   int64_t upper = upper_of(&sum);
-  for (int i = 0; i < MAX_DIVISIONS && replace_division(&sum); i++) upper = min_int(upper, upper_of(&sum));
-  return upper;
+  if (left.divisions-- == 0 || !replace_division(&sum)) return upper;
+  return min_int(upper, upper_by_choices(sum, left));
 }
 
 static bool is_choice(const Term *part) {
@@ -88,24 +95,21 @@ static bool is_choice(const Term *part) {
   return part->coefficient && part->n_factors == 1 && (kind == ATOM_MIN || kind == ATOM_MAX);
 }
 
-static int64_t upper_by_choices(Sum sum, int choices);
-
 /* Of the sum with an operand in the place of part p, a minimum or maximum. */
-static int64_t upper_with(Sum sum, int p, const Dim *operand, int choices) {
+static int64_t upper_with(Sum sum, int p, const Dim *operand, Left left) {
   int64_t k = sum.parts[p].coefficient;
   sum.parts[p].coefficient = 0;
-  return add_terms(&sum, operand, k) ? upper_by_choices(sum, choices) : INT64_MAX;
+  return add_terms(&sum, operand, k) ? upper_by_choices(sum, left) : INT64_MAX;
 }
 
-/* choices: minima and maxima that may be replaced. */
-static int64_t upper_by_choices(Sum sum, int choices) {
-  int64_t upper = upper_by_divisions(sum);
+static int64_t upper_by_choices(Sum sum, Left left) {
+  int64_t upper = upper_by_divisions(sum, left);
   int p = 0;
   while (p < sum.n_parts && !is_choice(&sum.parts[p])) p++;
-  if (p == sum.n_parts || choices == 0) return upper;
+  if (p == sum.n_parts || left.choices-- == 0) return upper;
   const Atom *choice = sum.parts[p].factors[0];
   bool is_larger = (choice->kind == ATOM_MAX) == (sum.parts[p].coefficient > 0);
-  int64_t a = upper_with(sum, p, choice->a, choices - 1), b = upper_with(sum, p, choice->b, choices - 1);
+  int64_t a = upper_with(sum, p, choice->a, left), b = upper_with(sum, p, choice->b, left);
   return min_int(upper, is_larger ? max_int(a, b) : min_int(a, b));
 }
 
@@ -114,7 +118,7 @@ static int64_t closer_upper(const Term *terms, int n, int64_t sign) {
   Sum sum = {.scale = 1};
   for (int t = 0; t < n; t++)
     if (!add_term(&sum, &terms[t], sign)) return INT64_MAX;
-  return upper_by_choices(sum, MAX_CHOICES);
+  return upper_by_choices(sum, (Left){MAX_DIVISIONS, MAX_CHOICES});
 }
 
 /* A sum of terms, and room for their factors. */

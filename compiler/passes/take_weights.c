@@ -42,16 +42,39 @@ static const bool needs_numbers[N_OPS] = {
     [OP_Resize] = true,
 };
 
+/* Operators that take extents or places behind their first input. */
+static const bool needs_extents[N_OPS] = {
+    [OP_Expand] = true, [OP_Reshape] = true, [OP_Resize] = true, [OP_Slice] = true,
+    [OP_Tile] = true,   [OP_TopK] = true,    [OP_Pad] = true};
+/* By which exporters compute them. */
+static const bool computes_extents[N_OPS] = {
+    [OP_Add] = true,     [OP_Cast] = true,     [OP_Ceil] = true, [OP_Concat] = true,   [OP_Div] = true,
+    [OP_Floor] = true,   [OP_Gather] = true,   [OP_Max] = true,  [OP_Min] = true,      [OP_Mul] = true,
+    [OP_Round] = true,   [OP_Slice] = true,    [OP_Sub] = true,  [OP_Identity] = true, [OP_Reshape] = true,
+    [OP_Squeeze] = true, [OP_Unsqueeze] = true};
+
 /* By value id: why it stays constant; NULL: it does not. */
 typedef struct Reasons {
   Graph *graph;
   const char **why;
+  bool *followed; /* to what it is computed of */
 } Reasons;
 
 static void note(Reasons *reasons, const Value *value, const char *why) {
   if (value && value->data && value->id >= 0 && value->id < reasons->graph->n_values &&
       reasons->graph->values[value->id] == value)
     reasons->why[value->id] = why;
+}
+
+/* Few constants, of which extents or scales are computed. */
+static void note_sources(Reasons *reasons, const Value *value, const char *why) {
+  enum { FEW = 16 };
+  if (!value || value->id < 0 || value->id >= reasons->graph->n_values || reasons->followed[value->id]) return;
+  reasons->followed[value->id] = true;
+  if (value->data && value_count(value) <= FEW) note(reasons, value, why);
+  const Node *producer = value->producer;
+  for (int i = 0; producer && computes_extents[producer->op->kind] && i < producer->n_inputs; i++)
+    note_sources(reasons, producer->inputs[i], why);
 }
 
 static void note_bodies(Reasons *reasons, const Node *node);
@@ -73,8 +96,9 @@ static void note_bodies(Reasons *reasons, const Node *node) {
 }
 
 static void note_node(Reasons *reasons, const Node *node) {
-  for (int i = 0; needs_numbers[node->op->kind] && i < node->n_inputs; i++)
-    note(reasons, node->inputs[i], arena_format(reasons->graph->arena, "%s needs to know it", node->op->name));
+  const char *why = arena_format(reasons->graph->arena, "%s needs to know it", node->op->name);
+  for (int i = 0; needs_numbers[node->op->kind] && i < node->n_inputs; i++) note(reasons, node->inputs[i], why);
+  for (int i = 1; needs_extents[node->op->kind] && i < node->n_inputs; i++) note_sources(reasons, node->inputs[i], why);
   note_bodies(reasons, node);
 }
 
@@ -85,7 +109,8 @@ static bool is_float(const Value *value) {
 }
 
 static Reasons reasons_of(Graph *graph) {
-  Reasons reasons = {graph, ARENA_ARRAY(graph->arena, const char *, graph->n_values)};
+  Reasons reasons = {graph, ARENA_ARRAY(graph->arena, const char *, graph->n_values),
+                     ARENA_ARRAY(graph->arena, bool, graph->n_values)};
   for (int i = 0; i < graph->n_values; i++) {
     const Value *value = graph->values[i];
     if (!value->data) continue;

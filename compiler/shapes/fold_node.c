@@ -116,9 +116,8 @@ static bool fold_nothing(Node *node) {
 
 /* Weights that are trained stay what they are: what is computed of them is computed by each step. */
 static bool may_be_of_trained(const Graph *graph, const Node *node) {
-  if (!graph->config || !graph->config->training.wanted) return false;
   for (int i = 0; i < node->n_inputs; i++)
-    if (node->inputs[i] && node->inputs[i]->dtype == RNNCC_F32 && node->inputs[i]->rank > 0) return true;
+    if (node->inputs[i] && value_may_be_trained(graph, node->inputs[i])) return true;
   return false;
 }
 

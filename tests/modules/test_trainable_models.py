@@ -5,7 +5,7 @@ import re
 
 import numpy
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper, numpy_helper
 
 from support.bodies import Body
 from support.model_builder import Model
@@ -97,8 +97,8 @@ def test_a_part_that_may_be_empty_is_trained(compile, tmp_path):
         assert (trainer.gradients()["w"] == x[:-1].sum(axis=0)).all()
 
 
-@pytest.mark.parametrize("first, last, step", [(-1, 0, -2), (-1, 1, -1), (100, 0, -2), (1, 5, -2), (2, 2, -2)])
-def test_a_part_from_the_end_that_may_be_empty_is_trained(compile, tmp_path, first, last, step):
+@pytest.mark.parametrize("first, last, step", [(-1, 0, -2), (-1, 1, -1), (100, 0, -2), (1, 5, -2), (2, 2, -2), (2, 100, 3), (5, 1, -2)])
+def test_a_part_of_steps_that_may_be_empty_is_trained(compile, tmp_path, first, last, step):
     model = Model("backwards")
     model.dim("T", 1, 8, 16)
     x = model.node("Mul", [model.input("x", "f32", [2, "T"]), model.constant(numpy.ones((2, 1), numpy.float32), "w")])
@@ -282,6 +282,10 @@ def test_a_small_weight_of_whole_numbers_is_trained_where_it_is_moved(compile, t
     assert numpy.array_equal(trainer.gradients()["bias"], 2 * x.sum(0))
 
 
+def constants(**arrays):
+    return [helper.make_node("Constant", [], [name], value=numpy_helper.from_array(numpy.array(array, "f"))) for name, array in arrays.items()]
+
+
 def moved_weight_before(op, **attributes):
     """An ONNX model: x times w, which is ones, as a row; then an old operator that is read by the rank of its input."""
     rows = [helper.make_node("Unsqueeze", ["w"], ["row"], axes=[0]), helper.make_node("Mul", ["x", "row"], ["product"]),
@@ -304,3 +308,25 @@ def test_a_weight_is_no_constant_while_a_model_is_read_either(compile, tmp_path)
     network = package.load(compile(path, "--weights=mutable"))
     network.weights["w"] = w
     numpy.testing.assert_allclose(network(x)[1], due, rtol=1e-5)
+
+
+@pytest.mark.parametrize("option", ["--train", "--weights=mutable"])
+@pytest.mark.parametrize("made_by", ["Concat", "Mul", "Cast", "sizes"])
+def test_scales_that_are_computed_of_constants_are_no_weights(compile, tmp_path, made_by, option):
+    """As PyTorch's exporter writes an interpolation by a factor."""
+    halves = {"Concat": lambda: constants(two=[1, 1], more=[0.5, 1.5]), "Mul": lambda: constants(two=[2, 2, 1, 1], more=[.5, .5, .5, 1.5])}
+    nodes, wholes = [helper.make_node("Conv", ["x", "w"], ["h"])], halves.get(made_by, lambda: constants(two=[1, 1, 0.5, 1.5]))()
+    if made_by == "sizes":
+        nodes += [helper.make_node("Shape", ["h"], ["extents"]), helper.make_node("Cast", ["extents"], ["float"], to=F32),
+                  helper.make_node("Mul", ["float", "two"], ["longer"]), helper.make_node("Floor", ["longer"], ["whole"]),
+                  helper.make_node("Cast", ["whole"], ["sizes"], to=TensorProto.INT64)]
+    else:
+        inputs, attributes = (["two"], {"to": F32}) if made_by == "Cast" else (["two", "more"], {"axis": 0} if made_by == "Concat" else {})
+        nodes += [helper.make_node(made_by, inputs, ["scales"], **attributes)]
+    nodes += [helper.make_node("Resize", ["h", "", *(["", "sizes"] if made_by == "sizes" else ["scales"])], ["y"], mode="linear"),
+              helper.make_node("ReduceSum", ["y"], ["loss"], keepdims=0)]
+    model = model_of([*wholes, *nodes], {"x": (F32, [1, 1, 4, 4])}, {"loss": (F32, [])}, {"w": numpy.ones((1, 1, 1, 1), "f")}, opset=18)
+    network, x = package.load(compile(write(tmp_path, model), option)), numpy.ones((1, 1, 4, 4), numpy.float32)
+    run = network.trainer() if option == "--train" else network
+    assert run(x) == 2 * 6
+    assert option != "--train" or list(run.names) == ["w"]

@@ -59,12 +59,15 @@ class Convolutional(nn.Module):
 
 class Segmenter(nn.Module):
     """Down and up again, by a transposed convolution and by interpolation, with what was on the way down beside it; scores
-    are of the places that are hardest."""
+    are of the places that are hardest. The exporter makes one weight of those that begin equal, so none do; a bias before a
+    normalisation of each channel changes nothing, and Adam would divide roundings by roundings."""
 
     def __init__(self):
         super().__init__()
-        self.down, self.inner = nn.Conv2d(2, 8, 3, stride=2, padding=1), nn.Conv2d(8, 8, 3, stride=2, padding=1)
+        self.down, self.inner = nn.Conv2d(2, 8, 3, stride=2, padding=1), nn.Conv2d(8, 8, 3, stride=2, padding=1, bias=False)
         self.groups, self.own = nn.GroupNorm(4, 8), nn.InstanceNorm2d(8, affine=True)
+        for parameter in (*self.groups.parameters(), *self.own.parameters()):
+            nn.init.uniform_(parameter, 0.5, 1.5)
         self.up = nn.ConvTranspose2d(8, 8, 3, stride=2, padding=1, output_padding=1)
         self.mixed, self.scores = nn.Conv2d(16, 8, 3, padding=1), nn.Conv2d(8, 1, 1)
 
