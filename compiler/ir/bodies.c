@@ -86,15 +86,6 @@ Graph *body_new(Graph *outer, const char *name) {
   return body;
 }
 
-void graph_set_config(Graph *graph, const Config *config) {
-  graph->config = config;
-  for (int n = 0; n < graph->n_nodes; n++) {
-    Attribute *bodies[MAX_BODIES];
-    int count = node_bodies(graph->nodes[n], bodies);
-    for (int b = 0; b < count; b++) graph_set_config(bodies[b]->graph, config);
-  }
-}
-
 void graph_each(Graph *graph, void (*pass)(Graph *)) {
   pass(graph);
   for (int n = 0; n < graph->n_nodes; n++) {

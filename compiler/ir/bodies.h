@@ -36,9 +36,6 @@ int body_copy_nodes(Graph *into, const Graph *body, Value *const *arguments, Nod
  * that find them are copied, too, so that no node of either reads them before its own has found them. */
 void body_append_inferred(Graph *into, const Graph *body, Value *const *arguments, Value **results);
 
-/* For the graph and all bodies in it. */
-void graph_set_config(Graph *graph, const Config *config);
-
 /* Applies a pass to the graph, then to the bodies of its nodes, once shapes have been inferred. */
 void graph_each(Graph *graph, void (*pass)(Graph *));
 

@@ -164,7 +164,7 @@ struct Graph {
   Arena *arena;
   Graph *outer; /* of a body: the graph of its node; else NULL */
   DimTable *dims;
-  const Config *config;          /* the user's request; NULL until the model has been read */
+  const Config *config;          /* the user's request; NULL: of a model that is not compiled */
   const LayoutPlan *layout_plan; /* result of the layout search; NULL: none */
   const char *name, *version;    /* version: "" if absent */
   const char *file;              /* the model file as given */

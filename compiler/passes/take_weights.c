@@ -66,15 +66,16 @@ static void note(Reasons *reasons, const Value *value, const char *why) {
     reasons->why[value->id] = why;
 }
 
-/* Few constants, of which extents or scales are computed. */
-static void note_sources(Reasons *reasons, const Value *value, const char *why) {
+/* Few constants, of which extents or scales are computed. steps: how many nodes back are looked at. */
+static void note_sources(Reasons *reasons, const Value *value, const char *why, int steps) {
   enum { FEW = 16 };
-  if (!value || value->id < 0 || value->id >= reasons->graph->n_values || reasons->followed[value->id]) return;
+  if (!value || steps == 0 || value->id < 0 || value->id >= reasons->graph->n_values || reasons->followed[value->id])
+    return;
   reasons->followed[value->id] = true;
   if (value->data && value_count(value) <= FEW) note(reasons, value, why);
   const Node *producer = value->producer;
   for (int i = 0; producer && computes_extents[producer->op->kind] && i < producer->n_inputs; i++)
-    note_sources(reasons, producer->inputs[i], why);
+    note_sources(reasons, producer->inputs[i], why, steps - 1);
 }
 
 static void note_bodies(Reasons *reasons, const Node *node);
@@ -96,9 +97,11 @@ static void note_bodies(Reasons *reasons, const Node *node) {
 }
 
 static void note_node(Reasons *reasons, const Node *node) {
+  enum { STEPS = 32 };
   const char *why = arena_format(reasons->graph->arena, "%s needs to know it", node->op->name);
   for (int i = 0; needs_numbers[node->op->kind] && i < node->n_inputs; i++) note(reasons, node->inputs[i], why);
-  for (int i = 1; needs_extents[node->op->kind] && i < node->n_inputs; i++) note_sources(reasons, node->inputs[i], why);
+  for (int i = 1; needs_extents[node->op->kind] && i < node->n_inputs; i++)
+    note_sources(reasons, node->inputs[i], why, STEPS);
   note_bodies(reasons, node);
 }
 
