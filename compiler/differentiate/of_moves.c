@@ -146,8 +146,8 @@ const char *of_slice(const Gradient *g) {
 /* The pads' gradients, which are where a padded x would have nothing. */
 static Value *of_padding(const Formula *f, Value *d, Value *x, const Dim *const *before, const Dim *const *after,
                          Value *value) {
-  Value *ones = spread_to(f, number(f, d, 1), x), *inside = padded(f, ones, before, after);
-  return sum_to(f, times(f, d, minus(f, number(f, d, 1), inside)), value);
+  Value *inside = padded(f, spread_to(f, number(f, d, 1), x), before, after);
+  return sum_to(f, where_true(f, apply2(f, OP_Equal, inside, number(f, d, 0)), d), value);
 }
 
 const char *of_pad(const Gradient *g) {
@@ -198,14 +198,16 @@ const char *of_top_k(const Gradient *g) {
 static const char *of_scatter(const Gradient *g, OpKind scatter, OpKind gather) {
   const Formula *f = g->f;
   const Node *node = g->node;
-  int reduction = node_word(node, ATTR_reduction), n_gathering = gather == OP_GatherElements;
+  int reduction = node_word(node, ATTR_reduction), n_attributes = gather == OP_GatherElements;
   if (reduction != SCATTER_none && reduction != SCATTER_add) return "a `reduction` other than none and add";
-  Value *d = gradient_in(g), *indices = node->inputs[1], *updates = node->inputs[2];
-  Value *const replaced[] = {d, indices, zeros_like(f, updates)}, *const read[] = {d, indices};
-  const Attribute axis = attribute_int(ATTR_axis, n_gathering ? node_int(node, ATTR_axis) : 0);
-  if (g->wanted[0])
-    g->dx[0] = reduction == SCATTER_add ? d : build_op(f, scatter, 3, replaced, 1, n_gathering, &axis)->outputs[0];
-  if (g->wanted[2]) g->dx[2] = build_op(f, gather, 2, read, 1, n_gathering, &axis)->outputs[0];
+  Value *d = gradient_in(g), *operands[] = {d, node->inputs[1], NULL};
+  const Attribute axis = attribute_int(ATTR_axis, n_attributes ? node_int(node, ATTR_axis) : 0);
+  if (g->wanted[2]) g->dx[2] = build_op(f, gather, 2, operands, 1, n_attributes, &axis)->outputs[0];
+  if (g->wanted[0] && reduction == SCATTER_add) g->dx[0] = d;
+  if (g->wanted[0] && reduction == SCATTER_none) {
+    operands[2] = zeros_like(f, node->inputs[2]);
+    g->dx[0] = build_op(f, scatter, 3, operands, 1, n_attributes, &axis)->outputs[0];
+  }
   return NULL;
 }
 
@@ -215,13 +217,14 @@ const char *of_scatter_nd(const Gradient *g) { return of_scatter(g, OP_ScatterND
 
 /* Of the two values that it has: where an element is not hot, and where it is. */
 const char *of_one_hot(const Gradient *g) {
-  static const float marks[] = {0, 1};
+  static const uint8_t truths[] = {0, 1};
   static const int64_t two = 2;
   const Formula *f = g->f;
   const Node *node = g->node;
-  Value *d = gradient_in(g), *const inputs[] = {node->inputs[0], node->inputs[1], floats(f, 1, &two, marks)};
+  Value *marks = graph_constant(f->graph, f->name, RNNCC_BOOL, 1, &two, truths);
+  Value *const inputs[] = {node->inputs[0], node->inputs[1], marks};
   Value *hot = build_op(f, OP_OneHot, 3, inputs, 1, node->n_attributes, node->attributes)->outputs[0];
-  Value *parts[] = {times(f, d, minus(f, number(f, d, 1), hot)), times(f, d, hot)}, *sums[2];
+  Value *d = gradient_in(g), *parts[] = {where_true(f, apply(f, OP_Not, hot), d), where_true(f, hot, d)}, *sums[2];
   for (int i = 0; i < 2; i++) {
     Value *sum = build_op(f, OP_ReduceSum, 1, &parts[i], 1, 0, NULL)->outputs[0];
     sums[i] = build_reshape(f, sum, 1, (const Dim *[]){dim_const(f->graph->dims, 1)});

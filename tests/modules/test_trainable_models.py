@@ -330,3 +330,21 @@ def test_scales_that_are_computed_of_constants_are_no_weights(compile, tmp_path,
     run = network.trainer() if option == "--train" else network
     assert run(x) == 2 * 6
     assert option != "--train" or list(run.names) == ["w"]
+
+
+@pytest.mark.parametrize("op", ["Pad", "OneHot"])
+def test_a_number_that_fills_places_has_the_gradient_of_these_alone(compile, tmp_path, op):
+    """An infinity beside them is none of theirs."""
+    model = Model("filled")
+    values = model.constant(numpy.ones(2 if op == "OneHot" else 1, numpy.float32), "w")
+    if op == "OneHot":
+        model.output(model.node("OneHot", [model.input("x", "i64", [2]), model.constant(numpy.array(3)), values], ["y"]))
+        x, d, due = numpy.array([1, 1]), [[1, numpy.inf, 2], [3, numpy.inf, 4]], [10, numpy.inf]
+    else:
+        value, pads = model.node("Squeeze", [values]), model.constant(numpy.array([1, 2]))
+        model.output(model.node("Pad", [model.input("x", "f32", [2]), pads, value], ["y"]))
+        x, d, due = numpy.ones(2, numpy.float32), [1, numpy.inf, -numpy.inf, 2, 3], [6]
+    trainer = package.load(compile(model.write(tmp_path), "--train", "--outer-loss"), threads=1).trainer()
+    trainer(x)
+    trainer.backward_from({"y": numpy.array(d, numpy.float32)})
+    numpy.testing.assert_array_equal(trainer.gradients()["w"], due)
