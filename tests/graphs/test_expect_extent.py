@@ -119,6 +119,14 @@ CASES = {
          node("ScatterND", "x tuples f", "y")], {"m": (BOOL, [3, "S"]), "x": (F32, [3, "S"])},
         {"all": np.array([-1]), "five": np.float32(5)},
         [{"m": rng.random((3, S)) < part, "x": weights(3, S)} for S in (1, 7) for part in (0, 0.5, 1)], []),
+    "a sum of conditions along an axis, which is no count of all": (
+        [node("NonZero", "m", "places"), node("Cast", "m", "ones", to=I64), node("ReduceSum", "ones first", "some", keepdims=0),
+         node("Cast", "some", "f", to=F32), node("Neg", "f", "y")], {"m": (BOOL, [3, "S"])}, {"first": np.array([0])},
+        [{"m": rng.random((3, S)) < 0.5} for S in (1, 7)], []),
+    "no places of a list of zeros": (
+        [node("Shape", "x", "s"), helper.make_node("ConstantOfShape", ["s"], ["zeros"], value=numpy_helper.from_array(np.array([0]))),
+         node("NonZero", "zeros", "places"), node("Cast", "places", "f", to=F32), node("Neg", "f", "y")], {"x": (F32, ["S"])}, {},
+        drawn([{}], x=(1,)) + drawn([{}], x=(6,)), []),
     "the largest of few": (
         [node("Compress", "a m", "left", axis=0), node("Shape", "left", "size"), node("Min", "size three", "k"),
          helper.make_node("TopK", ["left", "k"], ["y", "places"])], {"m": (BOOL, [9]), "a": (F32, [9])}, {"three": np.array([3])},
